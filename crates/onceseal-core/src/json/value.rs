@@ -215,7 +215,19 @@ mod tests {
 
     #[test]
     fn names_order_by_utf16_code_units() {
-        let names = ["", "a", "aa", "b", "é", "\u{7ff}", "\u{d7ff}", "\u{1F600}", "\u{10FFFF}", "\u{e000}", "\u{ffff}"];
+        let names = [
+            "",
+            "a",
+            "aa",
+            "b",
+            "é",
+            "\u{7ff}",
+            "\u{d7ff}",
+            "\u{1F600}",
+            "\u{10FFFF}",
+            "\u{e000}",
+            "\u{ffff}",
+        ];
         for a in names {
             for b in names {
                 assert_eq!(compare_names(a, b), a.encode_utf16().cmp(b.encode_utf16()), "{a:?} {b:?}");
@@ -225,7 +237,8 @@ mod tests {
 
     #[test]
     fn an_object_refuses_a_name_twice_and_keeps_order() {
-        let members = |names: &[&str]| names.iter().map(|n| ((*n).to_owned(), Value::Null)).collect::<Vec<_>>();
+        let members =
+            |names: &[&str]| names.iter().map(|n| ((*n).to_owned(), Value::Null)).collect::<Vec<_>>();
         assert_eq!(Object::from_members(members(&["b", "a", "b"])), Err("b".to_owned()));
         let object = Object::from_members(members(&["b", "a"])).expect("distinct");
         assert_eq!(object.iter().map(|(n, _)| n).collect::<Vec<_>>(), ["a", "b"]);
