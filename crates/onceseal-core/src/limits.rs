@@ -1,0 +1,37 @@
+//! Every limit of the product, each with its reason.
+
+use crate::time::Span;
+
+/// A lease shorter than this ends before a slow disk has answered.
+pub const LEASE_MIN: Span = Span::seconds(1);
+/// Nobody should wait longer than a day to learn that a holder is gone.
+pub const LEASE_MAX: Span = Span::hours(24);
+/// Long enough for a remote call with its timeouts, short enough to wait for.
+pub const LEASE_DEFAULT: Span = Span::minutes(5);
+/// An attempt that is only ever renewed ends here.
+pub const DEADLINE_DEFAULT: Span = Span::minutes(10);
+/// How long a proposed action may wait to be started.
+pub const READY_FOR: Span = Span::minutes(15);
+/// A refusal repeated within this is answered with the first one's receipt, so
+/// that a caller in a loop does not fill the journal.
+pub const REFUSAL_REMEMBERED: Span = Span::seconds(60);
+/// Effect keys end up in indexes and on screens.
+pub const EFFECT_KEY_BYTES: usize = 1024;
+/// Stored results are for replay, not for data.
+pub const RESULT_BYTES: usize = 64 * 1024;
+/// Error texts are for people.
+pub const ERROR_CHARS: usize = 1024;
+/// Names are shown whole, on one line.
+pub const NAME_CHARS: usize = 255;
+
+/// Whether a text is a name: 1 to 255 scalar values, no control characters.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().count() <= NAME_CHARS && !text.chars().any(char::is_control)
+}
+
+/// Whether a text is a resource: like a name, as long as an effect key.
+#[must_use]
+pub fn is_long_name(text: &str) -> bool {
+    (1..=EFFECT_KEY_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
+}
