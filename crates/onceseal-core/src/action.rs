@@ -1,8 +1,9 @@
 //! Actions: what is proposed, and the way from a proposal to its answer.
 
-pub mod event;
 mod end;
+pub mod event;
 mod proposal;
+mod redact;
 mod row;
 mod run;
 

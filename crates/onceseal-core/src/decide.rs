@@ -37,7 +37,16 @@ pub struct Renewal {
 /// # Errors
 /// [`Halt`]: what must be seen first, or a row that does not decode.
 pub fn decide(pinned: &Pinned, view: &View, command: &Stamped, now: Timestamp) -> Result<Verdict, Halt> {
-    let mut case = Case { pinned, view, command, now, drafts: Vec::new(), renewals: Vec::new(), receipts: 0, closed: Vec::new() };
+    let mut case = Case {
+        pinned,
+        view,
+        command,
+        now,
+        drafts: Vec::new(),
+        renewals: Vec::new(),
+        receipts: 0,
+        closed: Vec::new(),
+    };
     let reply = match &command.command {
         Command::Run(run) => action::run(&mut case, run),
         Command::Acquire(acquire) => action::acquire(&mut case, acquire),

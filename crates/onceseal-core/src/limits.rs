@@ -6,10 +6,6 @@ use crate::time::Span;
 pub const LEASE_MIN: Span = Span::seconds(1);
 /// Nobody should wait longer than a day to learn that a holder is gone.
 pub const LEASE_MAX: Span = Span::hours(24);
-/// Long enough for a remote call with its timeouts, short enough to wait for.
-pub const LEASE_DEFAULT: Span = Span::minutes(5);
-/// An attempt that is only ever renewed ends here.
-pub const DEADLINE_DEFAULT: Span = Span::minutes(10);
 /// How long a proposed action may wait to be started.
 pub const READY_FOR: Span = Span::minutes(15);
 /// A refusal repeated within this is answered with the first one's receipt, so

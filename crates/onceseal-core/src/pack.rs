@@ -184,7 +184,13 @@ mod tests {
         for n in [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX] {
             assert_eq!(u64::unpacked(&n.packed()), Ok(n));
         }
-        for bad in [&[0x80, 0x00][..], &[0x80], &[], &[0xff; 11], &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]] {
+        for bad in [
+            &[0x80, 0x00][..],
+            &[0x80],
+            &[],
+            &[0xff; 11],
+            &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2],
+        ] {
             assert!(u64::unpacked(bad).is_err(), "{bad:?}");
         }
     }

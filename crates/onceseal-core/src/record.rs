@@ -103,7 +103,7 @@ impl<T: Json> Json for Vec<T> {
 }
 
 /// Appends `"name":value` and the comma before it, unless the value is absent.
-pub fn member(name: &str, value: &impl Json, out: &mut String) {
+pub(crate) fn member(name: &str, value: &impl Json, out: &mut String) {
     if value.absent() {
         return;
     }
@@ -118,7 +118,7 @@ pub fn member(name: &str, value: &impl Json, out: &mut String) {
 
 /// Whether names stand in canonical order; a record that fails it does not compile.
 #[must_use]
-pub const fn sorted(names: &[&str]) -> bool {
+pub(crate) const fn sorted(names: &[&str]) -> bool {
     let mut at = 1;
     while at < names.len() {
         let (a, b) = (names[at - 1].as_bytes(), names[at].as_bytes());
@@ -178,6 +178,9 @@ macro_rules! word {
         impl $name {
             /// Every word.
             pub const ALL: &'static [$name] = &[$($name::$word,)*];
+
+            /// The text of every word, in the same order.
+            pub const NAMES: &'static [&'static str] = &[$($text,)*];
 
             /// The word as text.
             #[must_use]

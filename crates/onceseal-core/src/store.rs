@@ -62,7 +62,8 @@ pub(crate) fn accept(case: &mut Case<'_>, accept: &Accept) -> Result<Reply, Halt
     }
     let stream = case.pinned.tenant.store();
     case.view.store(&case.pinned.tenant)?;
-    let sealed = AcceptedSealed { person: Some(accept.person.to_string()), reason: Some(accept.reason.clone()) };
+    let sealed =
+        AcceptedSealed { person: Some(accept.person.to_string()), reason: Some(accept.reason.clone()) };
     let data = Accepted { found: accept.found, seen: accept.seen };
     case.record(stream, Refs::NONE, Body::StoreAccepted(data, sealed));
     Ok(Reply::Done { changed: true })
@@ -85,7 +86,9 @@ pub(crate) fn note(case: &mut Case<'_>, note: &Note) -> Reply {
 /// [`Corrupt`] for an event that cannot follow.
 pub fn evolve(row: Option<StoreRow>, at: Timestamp, event: &Event) -> Result<StoreRow, Corrupt> {
     match (&event.body, row) {
-        (Body::StoreCreated(..) | Body::NoteAppended(..), None) => Ok(StoreRow { created_at: at, updated_at: at }),
+        (Body::StoreCreated(..) | Body::NoteAppended(..), None) => {
+            Ok(StoreRow { created_at: at, updated_at: at })
+        }
         (Body::StoreAccepted(..), Some(row)) => Ok(StoreRow { updated_at: at, ..row }),
         _ => Err(Corrupt("sequence of the store's events")),
     }

@@ -75,9 +75,7 @@ pub(crate) fn answer_held(
         return Ok(None);
     }
     match row.state {
-        ActionState::Running { .. } if !lapsed_here => {
-            end_held(case, action, effect, fence, result, None)
-        }
+        ActionState::Running { .. } if !lapsed_here => end_held(case, action, effect, fence, result, None),
         ActionState::Running { .. } | ActionState::Ended { result: Answer::Ambiguous, .. } => {
             let receipt = case.receipt();
             let refs = Refs { receipt: Some(receipt), ..Refs::NONE };
@@ -116,7 +114,10 @@ pub(crate) fn lapse(case: &mut Case<'_>, stream: &StreamId) -> Result<Reply, Hal
     };
     if over {
         let code = Some(Code::NotStarted);
-        end(case, End { action, result: Answer::Blocked, code, approval: None, decided: None, proposal: None });
+        end(
+            case,
+            End { action, result: Answer::Blocked, code, approval: None, decided: None, proposal: None },
+        );
     }
     Ok(Reply::Done { changed: over })
 }

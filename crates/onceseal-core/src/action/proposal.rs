@@ -1,8 +1,9 @@
 //! From a call to a proposal: canonical bytes, hashes, resource and effect key.
 
 use crate::action::event::Proposed;
+use crate::action::redact::{redact, remove};
 use crate::code::Code;
-use crate::hash::{BlindingKey, Hash, write_hex};
+use crate::hash::Hash;
 use crate::id::ActionId;
 use crate::json::{self, JsonError, Limits, Numbers, Object, Value};
 use crate::limits;
@@ -83,23 +84,29 @@ impl Proposal {
     /// [`ProposalError`]: the call is malformed and nothing is to be recorded.
     /// A template that cannot be filled is not such an error: the proposal is
     /// made, and refused when it is decided.
-    pub fn prepare(tenant: &Tenant, policy: &ActivePolicy, action: Action) -> Result<Proposal, ProposalError> {
+    pub fn prepare(
+        tenant: &Tenant,
+        policy: &ActivePolicy,
+        action: Action,
+    ) -> Result<Proposal, ProposalError> {
         let Action { name, arguments, principal, environment, resource } = action;
-        let texts = [("name", Some(&name)), ("agent", Some(&principal.agent)), ("environment", Some(&environment))];
+        let texts =
+            [("name", Some(&name)), ("agent", Some(&principal.agent)), ("environment", Some(&environment))];
         for (field, text) in texts.into_iter().chain([("user", principal.user.as_ref())]) {
             if text.is_some_and(|text| !limits::is_name(text)) {
                 return Err(ProposalError::Text { field });
             }
         }
         let entry = policy.policy.entry(&name);
+        let rule = policy.rule(&name);
         let text = json::canonical(&Value::Object(arguments));
         let Value::Object(arguments) = json::read(text.as_bytes(), &argument_limits(entry))? else {
             unreachable!("the canonical text of an object reads as one")
         };
         let mut unfit = None;
-        let resource = match entry.and_then(Entry::resource) {
+        let resource = match entry.and_then(|entry| entry.resource.as_ref()) {
             Some(_) if resource.is_some() => return Err(ProposalError::ResourceTwice),
-            Some(template) => match template.resource(&arguments) {
+            Some(template) => match template.resolve(&arguments, None) {
                 Ok(resource) => Some(resource),
                 Err(_) => {
                     unfit = Some(Code::ResourceError);
@@ -111,7 +118,10 @@ impl Proposal {
         if resource.as_ref().is_some_and(|resource| !limits::is_long_name(resource)) {
             return Err(ProposalError::Text { field: "resource" });
         }
-        let effect_key = match entry.and_then(Entry::effect).map(|t| t.effect(&arguments, resource.as_deref())) {
+        let effect_key = match entry
+            .and_then(|entry| entry.effect.as_ref())
+            .map(|t| t.resolve(&arguments, resource.as_deref()))
+        {
             Some(Ok(key)) => Some(key),
             Some(Err(_)) => {
                 unfit = unfit.or(Some(Code::EffectKeyError));
@@ -130,7 +140,7 @@ impl Proposal {
             action_hash: Hash([0; 32]),
             intent_hash: Hash([0; 32]),
             policy: policy.hash,
-            rule: entry.map(Entry::digest),
+            rule,
             unfit,
         };
         proposal.hash(tenant, entry);
@@ -148,11 +158,11 @@ impl Proposal {
         proposed: &Proposed,
         text: &str,
     ) -> Result<Proposal, ProposalError> {
-        let Value::Object(arguments) = json::read(text.as_bytes(), &Limits::STORED)? else {
+        let Value::Object(arguments) = json::read(text.as_bytes(), &Limits::DATA)? else {
             return Err(ProposalError::Text { field: "arguments" });
         };
         let entry = policy.policy.entry(&proposed.name);
-        let by_template = entry.is_some_and(|entry| entry.resource().is_some());
+        let by_template = entry.is_some_and(|entry| entry.resource.is_some());
         let action = Action {
             name: proposed.name.clone(),
             arguments,
@@ -167,22 +177,23 @@ impl Proposal {
     }
 
     fn hash(&mut self, tenant: &Tenant, entry: Option<&Entry>) {
-        let redacted = redact(&tenant.key, entry.map(Entry::redact).unwrap_or_default(), &self.arguments);
+        let redacted = redact(&tenant.key, entry.map_or(&[], |entry| &entry.redact), &self.arguments);
         let shown = redacted.as_ref().unwrap_or(&self.arguments);
         self.action_hash = Hash::of("onceseal.action.v1\n", &[self.form(tenant, shown, true).as_bytes()]);
-        let incidental = entry.map(Entry::incidental).unwrap_or_default();
+        let incidental = entry.map_or(&[][..], |entry| &entry.incidental);
         let mut intended = std::borrow::Cow::Borrowed(shown);
         for path in incidental {
             remove(intended.to_mut(), path);
         }
-        self.intent_hash = Hash::of("onceseal.intent.v1\n", &[self.form(tenant, &intended, false).as_bytes()]);
+        self.intent_hash =
+            Hash::of("onceseal.intent.v1\n", &[self.form(tenant, &intended, false).as_bytes()]);
     }
 
     /// The canonical object that is hashed, its members in canonical order.
     fn form(&self, tenant: &Tenant, arguments: &Object, with_principal: bool) -> String {
         let mut out = String::with_capacity(self.text.len() + 256);
         out.push_str("{\"arguments\":");
-        json::write_object(arguments, &mut out);
+        out.push_str(&json::canonical(&Value::Object(arguments.clone())));
         out.push_str(",\"environment\":");
         json::write_text(&self.environment, &mut out);
         out.push_str(",\"name\":");
@@ -305,48 +316,9 @@ impl Proposal {
 
 /// How arguments of this entry are read.
 #[must_use]
-pub fn argument_limits(entry: Option<&Entry>) -> Limits {
-    let numbers = if entry.is_some_and(Entry::floats) { Numbers::Decimals } else { Numbers::Integers };
+pub(super) fn argument_limits(entry: Option<&Entry>) -> Limits {
+    let numbers = if entry.is_some_and(|entry| entry.floats) { Numbers::Decimals } else { Numbers::Integers };
     Limits { numbers, ..Limits::ACTION }
-}
-
-/// The arguments with each value at `paths` replaced by its blinded hash;
-/// `None` if there is none.
-fn redact(key: &BlindingKey, paths: &[String], arguments: &Object) -> Option<Object> {
-    let mut redacted: Option<Object> = None;
-    for path in paths {
-        let Some(value) = crate::policy::at_path(arguments, path) else { continue };
-        let mac = key.mac(&[b"onceseal.redact.v1\n", json::canonical(value).as_bytes()]);
-        let mut hex = String::with_capacity(64);
-        write_hex(&mac, &mut hex);
-        let mut hidden = Object::new();
-        hidden.insert("redacted", hex);
-        replace(redacted.get_or_insert_with(|| arguments.clone()), path, hidden.into());
-    }
-    redacted
-}
-
-fn replace(object: &mut Object, path: &str, value: Value) {
-    if let Some((parent, name)) = parent_of(object, path) {
-        parent.insert(name, value);
-    }
-}
-
-fn remove(object: &mut Object, path: &str) {
-    if let Some((parent, name)) = parent_of(object, path) {
-        parent.remove(name);
-    }
-}
-
-fn parent_of<'a, 'p>(object: &'a mut Object, path: &'p str) -> Option<(&'a mut Object, &'p str)> {
-    match path.split_once('.') {
-        _ if object.get(path).is_some() => Some((object, path)),
-        Some((first, rest)) => match object.get_mut(first)? {
-            Value::Object(inner) => parent_of(inner, rest),
-            _ => None,
-        },
-        None => None,
-    }
 }
 
 fn write_optional(text: Option<&str>, out: &mut String) {

@@ -116,7 +116,9 @@ impl ActionRow {
         keys.push(Key::state(StreamKind::Action, state_number(&self.state), self.created_at));
         if let Some(proposal) = &self.private.proposal {
             keys.push(Key::of(Index::Name, &[proposal.name.as_bytes(), &[0], &moment(self.created_at)]));
-            if let ActionState::Ended { code: Some(code), result: Answer::Denied | Answer::Blocked, .. } = self.state {
+            if let ActionState::Ended { code: Some(code), result: Answer::Denied | Answer::Blocked, .. } =
+                self.state
+            {
                 keys.push(refusal_key(proposal, code, self.updated_at));
             }
         }
@@ -145,7 +147,7 @@ impl ActionRow {
 
 /// The key under which a refusal of this action with this code is found.
 #[must_use]
-pub fn refusal_key(proposal: &Proposed, code: Code, at: Timestamp) -> Key {
+pub(super) fn refusal_key(proposal: &Proposed, code: Code, at: Timestamp) -> Key {
     Key::of(Index::Refusal, &[&proposal.action_hash.0, &[code.number()], &moment(at)])
 }
 
@@ -201,13 +203,13 @@ fn next(state: Option<&ActionState>, event: &Event) -> Option<ActionState> {
             Some(S::Waiting { approval: refs.approval? })
         }
         (None | Some(S::Waiting { .. }), Body::ActionReady(data, _)) => Some(S::Ready { until: data.until }),
-        (None | Some(S::Ready { .. } | S::Waiting { .. } | S::Running { .. }), Body::ActionEnded(data, _)) => {
-            Some(S::Ended { result: data.result, code: data.code, receipt: refs.receipt? })
-        }
+        (
+            None | Some(S::Ready { .. } | S::Waiting { .. } | S::Running { .. }),
+            Body::ActionEnded(data, _),
+        ) => Some(S::Ended { result: data.result, code: data.code, receipt: refs.receipt? }),
         (Some(S::Ended { result: Answer::Ambiguous, receipt: first, .. }), Body::ActionAnswered(data, _)) => {
             Some(S::Answered { result: data.result, receipt: refs.receipt?, first: *first })
         }
         _ => None,
     }
 }
-

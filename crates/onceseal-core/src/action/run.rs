@@ -17,7 +17,7 @@ use crate::effect::{self, Gate, Take};
 use crate::id::{ActionId, ApprovalId};
 use crate::journal::{Body, Payload, Refs};
 use crate::limits;
-use crate::policy::{ActivePolicy, Verdict};
+use crate::policy::{ActivePolicy, DEFAULT_DEADLINE, DEFAULT_LEASE, Verdict};
 use crate::reply::{Attempt, EffectNow, Refusal, Reply};
 use crate::stream::StreamId;
 use crate::time::Span;
@@ -95,7 +95,19 @@ pub(crate) fn run(case: &mut Case<'_>, run: &Run) -> Result<Reply, Halt> {
             Some(_) => {}
         }
     }
-    proceed(case, &run.proposal, policy, Call { id, known, approval: run.approval, reach: run.reach, lease: run.lease, deadline: run.deadline })
+    proceed(
+        case,
+        &run.proposal,
+        policy,
+        Call {
+            id,
+            known,
+            approval: run.approval,
+            reach: run.reach,
+            lease: run.lease,
+            deadline: run.deadline,
+        },
+    )
 }
 
 pub(crate) fn acquire(case: &mut Case<'_>, acquire: &Acquire) -> Result<Reply, Halt> {
@@ -136,10 +148,21 @@ pub(crate) fn active_policy(case: &Case<'_>) -> Result<Option<Arc<ActivePolicy>>
     }
 }
 
-fn proceed(case: &mut Case<'_>, proposal: &Proposal, policy: Arc<ActivePolicy>, call: Call) -> Result<Reply, Halt> {
+fn proceed(
+    case: &mut Case<'_>,
+    proposal: &Proposal,
+    policy: Arc<ActivePolicy>,
+    call: Call,
+) -> Result<Reply, Halt> {
     let Call { id, known, approval, reach, lease, deadline } = call;
     let entry = policy.policy.entry(proposal.name());
-    let most = entry.map_or((limits::LEASE_DEFAULT, limits::DEADLINE_DEFAULT), |e| (e.lease(), e.deadline()));
+    let most = match entry {
+        Some(entry) => {
+            let lease = entry.lease_or(DEFAULT_LEASE);
+            (lease, entry.deadline_for(lease))
+        }
+        None => (DEFAULT_LEASE, DEFAULT_DEADLINE),
+    };
     let (lease, deadline) = (lease.unwrap_or(most.0), deadline.unwrap_or(most.1));
     if lease < limits::LEASE_MIN || lease > most.0 || deadline == Span::ZERO || deadline > most.1 {
         return Ok(Code::OutOfBounds.into());
@@ -154,8 +177,12 @@ fn proceed(case: &mut Case<'_>, proposal: &Proposal, policy: Arc<ActivePolicy>, 
     let decided = Decided { decision, policy: policy.hash, reason };
     let mut wish = Wish { id, known, proposal, policy, decided, presented: approval, reach, lease, deadline };
     match wish.known.as_ref().map(|row| row.state.clone()) {
-        Some(ActionState::Ended { result, code, receipt }) => return ended(case, &wish, result, code, receipt),
-        Some(ActionState::Answered { result, receipt, .. }) => return ended(case, &wish, result, None, receipt),
+        Some(ActionState::Ended { result, code, receipt }) => {
+            return ended(case, &wish, result, code, receipt);
+        }
+        Some(ActionState::Answered { result, receipt, .. }) => {
+            return ended(case, &wish, result, None, receipt);
+        }
         Some(ActionState::Running { .. }) => return running(case, &wish),
         Some(ActionState::Ready { until }) if until < case.now => {
             return conclude(case, &wish, No::terminal(Answer::Blocked, Code::NotStarted));
@@ -240,7 +267,8 @@ fn ask(case: &mut Case<'_>, mut wish: Wish<'_>) -> Result<Reply, Halt> {
         let no = No::terminal(Answer::Denied, Code::ApprovalDenied);
         return conclude(case, &wish, No { approval: Some(id), ..no });
     }
-    let Some(Requested { approval, expires_at }) = approval::request(case, wish.id, wish.proposal, &wish.policy, ask)
+    let Some(Requested { approval, expires_at }) =
+        approval::request(case, wish.id, wish.proposal, &wish.policy, ask)
     else {
         return conclude(case, &wish, No::terminal(Answer::Blocked, Code::ApprovalUnanswerable));
     };
@@ -269,7 +297,8 @@ fn take(case: &mut Case<'_>, wish: &Wish<'_>, approval: Option<ApprovalId>) -> R
     let key = wish.proposal.key_for(wish.id);
     let begun = wish.reach == Reach::Executing;
     let (lease, deadline) = (wish.lease, wish.deadline);
-    let taken = effect::take(case, Take { key: &key, action: wish.id, approval, fence, lease, deadline, begun });
+    let taken =
+        effect::take(case, Take { key: &key, action: wish.id, approval, fence, lease, deadline, begun });
     let (decided, sealed, payload) = first(case, wish);
     let refs = Refs { approval, ..Refs::NONE };
     let body = Body::ActionStarted(Started { decided, effect: taken.effect, fence }, sealed);
@@ -298,7 +327,7 @@ fn ready(case: &mut Case<'_>, wish: &Wish<'_>, approval: Option<ApprovalId>) -> 
 
 fn gate(case: &mut Case<'_>, wish: &Wish<'_>) -> Result<Gate, Halt> {
     let entry = wish.policy.policy.entry(wish.proposal.name());
-    let most = entry.and_then(crate::policy::Entry::max_attempts);
+    let most = entry.and_then(|entry| entry.max_attempts);
     effect::gate(case, &wish.proposal.key_for(wish.id), Some(wish.proposal), most)
 }
 
@@ -372,7 +401,8 @@ fn conclude(case: &mut Case<'_>, wish: &Wish<'_>, no: No) -> Result<Reply, Halt>
             let proposal = sealed.proposal.zip(payload);
             let (result, code) = (no.result, Some(no.code));
             let approval = no.approval;
-            refusal.receipt = Some(end(case, End { action: wish.id, result, code, approval, decided, proposal }));
+            refusal.receipt =
+                Some(end(case, End { action: wish.id, result, code, approval, decided, proposal }));
             refusal.action = Some(wish.id);
         }
     }

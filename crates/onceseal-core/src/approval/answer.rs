@@ -40,7 +40,7 @@ impl Identity {
     /// without bidirectional or zero-width characters.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        limits::is_name(&self.name) && !self.name.trim().is_empty() && !json::suspicious(&self.name)
+        limits::is_name(&self.name) && !self.name.trim().is_empty() && !json::is_suspicious(&self.name)
     }
 }
 
@@ -105,7 +105,12 @@ pub(crate) fn answer(case: &mut Case<'_>, answer: &Answer) -> Result<Reply, Halt
 }
 
 /// Records the answer; the request is granted by enough yeses, denied by one no.
-fn count(case: &mut Case<'_>, mut row: ApprovalRow, answer: &Answer, active: &ActivePolicy) -> Result<Reply, Halt> {
+fn count(
+    case: &mut Case<'_>,
+    mut row: ApprovalRow,
+    answer: &Answer,
+    active: &ActivePolicy,
+) -> Result<Reply, Halt> {
     let id = answer.approval;
     let person = Some(answer.person.to_string());
     let (proof, said) = (answer.person.proof, answer.said);
@@ -173,8 +178,10 @@ fn may_not(
         return Ok(Some(Code::ProofNotTaken));
     }
     let proven_by_account = answer.person.proof == Proof::Os;
+    let entry = bound.name.as_deref().and_then(|name| active.policy.entry(name));
+    let entitled = entry.is_some_and(|entry| active.policy.entitles(entry, &answer.person));
     let is_owner = case.pinned.owner.as_deref() == Some(answer.person.to_string().as_str());
-    if proven_by_account && !is_owner || !active.policy.entitled(bound.approvers.as_deref(), &answer.person) {
+    if proven_by_account && !is_owner || !entitled {
         return Ok(Some(Code::NotEntitled));
     }
     let action = case.view.action(row.action)?.and_then(|action| action.private.proposal.as_ref());

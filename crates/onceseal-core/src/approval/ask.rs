@@ -1,15 +1,15 @@
 //! Asking: what a request binds, and when an earlier one answers instead.
 
 use crate::action::Proposal;
+use crate::approval::ApprovalRow;
 use crate::approval::check::expire;
 use crate::approval::event::{Proof, Requested as RequestedEvent, RequestedSealed, Status};
-use crate::approval::{ApprovalRow, Identity};
 use crate::decide::Case;
 use crate::hash::Hash;
 use crate::id::ApprovalId;
 use crate::journal::{Body, Index, Key, Refs, moment};
 use crate::policy::ActivePolicy;
-use crate::record::{Json, member, record};
+use crate::record::{Json, record};
 use crate::stream::{StreamId, Tenant};
 use crate::time::Timestamp;
 use crate::view::{Halt, Range};
@@ -106,18 +106,17 @@ pub(crate) fn request(
     ask: Hash,
 ) -> Option<Requested> {
     let entry = policy.policy.entry(proposal.name())?;
-    let owner = case.pinned.owner.as_deref().and_then(Identity::parse);
-    if !policy.policy.answerable(entry, owner.as_ref()) {
-        return None;
-    }
-    let rules = entry.approval();
+    let owner = case.pinned.owner.as_deref().unwrap_or_default();
+    policy.policy.answerable(entry, Some(owner)).ok()?;
+    let terms = &entry.approval;
+    let proofs = terms.proof.clone().unwrap_or_else(|| Proof::ALL.to_vec());
     let approval = case.command.approval();
-    let expires_at = case.now + rules.ttl;
+    let expires_at = case.now + terms.ttl;
     let bound = Bound {
-        approvers: rules.approvers.clone(),
+        approvers: terms.approvers.clone(),
         expires_at: Some(expires_at),
-        proof: Some(rules.proofs.clone()),
-        quorum: Some(rules.quorum),
+        proof: Some(proofs.clone()),
+        quorum: Some(terms.quorum),
         ..Bound::asked(&case.pinned.tenant, proposal)
     };
     let sealed = RequestedSealed {
@@ -130,7 +129,7 @@ pub(crate) fn request(
         name: Some(proposal.name().to_owned()),
         rule: bound.rule,
     };
-    let data = RequestedEvent { expires_at, proofs: rules.proofs.clone(), quorum: rules.quorum };
+    let data = RequestedEvent { expires_at, proofs, quorum: terms.quorum };
     let refs = Refs { action: Some(action), ..Refs::NONE };
     case.record(StreamId::approval(approval), refs, Body::ApprovalRequested(data, sealed));
     Some(Requested { approval, expires_at })

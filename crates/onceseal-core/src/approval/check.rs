@@ -61,15 +61,16 @@ pub(crate) fn check(
     Ok(Check::Usable)
 }
 
-/// Distinct people who said yes and are entitled under this policy.
+/// Distinct people who said yes and are entitled under this policy. People are
+/// told apart by name: one person with two proofs is one person.
 pub(crate) fn yes_count(row: &ApprovalRow, policy: &ActivePolicy) -> usize {
-    let approvers = row.private.bound.approvers.as_deref();
-    let people = row.private.responses.iter().filter(|response| response.said == Said::Yes);
-    let entitled = people.filter_map(|response| response.person.as_deref()).filter(|person| {
-        Identity::parse(person)
-            .is_some_and(|person| row.proofs.contains(&person.proof) && policy.policy.entitled(approvers, &person))
-    });
-    entitled.collect::<BTreeSet<_>>().len()
+    let Some(entry) = row.private.bound.name.as_deref().and_then(|name| policy.policy.entry(name)) else {
+        return 0;
+    };
+    let said_yes = row.private.responses.iter().filter(|response| response.said == Said::Yes);
+    let people = said_yes.filter_map(|response| Identity::parse(response.person.as_deref()?));
+    let entitled = people.filter(|person| policy.policy.entitles(entry, person));
+    entitled.map(|person| person.name).collect::<BTreeSet<_>>().len()
 }
 
 /// Which member of the approved action the presented one differs in.
@@ -161,6 +162,5 @@ pub(crate) fn lapse(case: &mut Case<'_>, stream: &StreamId) -> Result<Reply, Hal
 pub(crate) fn outdated(case: &Case<'_>, row: &ApprovalRow) -> Result<bool, Halt> {
     let Some(active) = crate::action::active_policy(case)? else { return Ok(true) };
     let bound = &row.private.bound;
-    let entry = bound.name.as_deref().and_then(|name| active.policy.entry(name));
-    Ok(bound.name.is_some() && entry.map(crate::policy::Entry::digest) != bound.rule)
+    Ok(bound.name.as_deref().is_some_and(|name| active.rule(name) != bound.rule))
 }

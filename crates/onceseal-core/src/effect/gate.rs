@@ -45,7 +45,9 @@ pub(crate) fn gate(
         return Err(Halt::Unreadable);
     }
     let code = match row.state {
-        EffectState::Failed if max_attempts.is_some_and(|most| row.fence >= u64::from(most)) => Code::AttemptLimit,
+        EffectState::Failed if max_attempts.is_some_and(|most| row.fence >= u64::from(most)) => {
+            Code::AttemptLimit
+        }
         EffectState::Failed => return Ok(Gate::Free { fence: row.fence + 1 }),
         EffectState::Committed => Code::Duplicate,
         EffectState::Ambiguous => Code::Ambiguous,
@@ -69,7 +71,11 @@ pub(crate) fn gate(
 }
 
 /// An effect as it is, and what of it this proposal's principal may see.
-pub(crate) fn now(case: &Case<'_>, stream: &StreamId, proposal: Option<&Proposal>) -> Result<Option<EffectNow>, Halt> {
+pub(crate) fn now(
+    case: &Case<'_>,
+    stream: &StreamId,
+    proposal: Option<&Proposal>,
+) -> Result<Option<EffectNow>, Halt> {
     let Some(row) = case.view.effect(stream)? else { return Ok(None) };
     let mut effect = EffectNow {
         stream: *stream,

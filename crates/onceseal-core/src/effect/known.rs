@@ -56,7 +56,9 @@ pub struct Resolve {
 }
 
 pub(crate) fn reconcile(case: &mut Case<'_>, reconcile: &Reconcile) -> Result<Reply, Halt> {
-    let Some(row) = case.view.effect(&reconcile.effect)?.cloned() else { return Ok(Code::EffectUnknown.into()) };
+    let Some(row) = case.view.effect(&reconcile.effect)?.cloned() else {
+        return Ok(Code::EffectUnknown.into());
+    };
     let fits = row.fence == reconcile.fence;
     let happened = matches!(reconcile.finding, Finding::Committed(_));
     let code = match (row.state, happened) {
@@ -93,7 +95,10 @@ pub(crate) fn reconcile(case: &mut Case<'_>, reconcile: &Reconcile) -> Result<Re
 
 pub(crate) fn resolve(case: &mut Case<'_>, resolve: &Resolve) -> Result<Reply, Halt> {
     let long = |text: &String| text.chars().count() > limits::ERROR_CHARS || text.contains('\0');
-    if resolve.reason.trim().is_empty() || long(&resolve.reason) || resolve.evidence.as_ref().is_some_and(long) {
+    if resolve.reason.trim().is_empty()
+        || long(&resolve.reason)
+        || resolve.evidence.as_ref().is_some_and(long)
+    {
         return Ok(Code::OutOfBounds.into());
     }
     if !resolve.person.is_valid() {
@@ -103,10 +108,14 @@ pub(crate) fn resolve(case: &mut Case<'_>, resolve: &Resolve) -> Result<Reply, H
     if operators.is_some_and(|active| !active.policy.is_operator(&resolve.person)) {
         return Ok(Code::NotOperator.into());
     }
-    let Some(row) = case.view.effect(&resolve.effect)?.cloned() else { return Ok(Code::EffectUnknown.into()) };
+    let Some(row) = case.view.effect(&resolve.effect)?.cloned() else {
+        return Ok(Code::EffectUnknown.into());
+    };
     let lapses = row.held() && !row.live(case.now);
     if row.fence != resolve.fence || !(row.state == EffectState::Ambiguous || lapses) {
-        return Ok(Refusal { effect: now(case, &resolve.effect, None)?, ..Refusal::new(Code::NotAmbiguous) }.into());
+        return Ok(
+            Refusal { effect: now(case, &resolve.effect, None)?, ..Refusal::new(Code::NotAmbiguous) }.into()
+        );
     }
     if lapses {
         record_lapse(case, &resolve.effect, &row)?;
@@ -147,6 +156,7 @@ fn record(
         Body::EffectResolved(data, sealed)
     };
     case.record_with(stream, refs, body, payload);
-    let receipt = answer_held(case, row.holder, &stream, row.fence, Answer::from(outcome), source, lapsed_here)?;
+    let receipt =
+        answer_held(case, row.holder, &stream, row.fence, Answer::from(outcome), source, lapsed_here)?;
     Ok(Reply::Settled { state: outcome.into(), receipt, repeated: false })
 }

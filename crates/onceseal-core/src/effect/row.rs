@@ -155,7 +155,12 @@ impl EffectRow {
 ///
 /// # Errors
 /// [`Corrupt`] for an event that cannot follow.
-pub fn evolve(row: Option<EffectRow>, sequence: u64, at: Timestamp, event: &Event) -> Result<EffectRow, Corrupt> {
+pub fn evolve(
+    row: Option<EffectRow>,
+    sequence: u64,
+    at: Timestamp,
+    event: &Event,
+) -> Result<EffectRow, Corrupt> {
     const WRONG: Corrupt = Corrupt("sequence of an effect's events");
     let state = next(row.as_ref(), &event.body).ok_or(WRONG)?;
     let mut row = match (&event.body, row) {
@@ -222,7 +227,9 @@ fn next(row: Option<&EffectRow>, body: &Body) -> Option<EffectState> {
             Some(if data.begun { S::Executing } else { S::Reserved })
         }
         (Some(S::Reserved), Body::EffectBegun(data, _)) if data.fence == fence => Some(S::Executing),
-        (Some(S::Executing), Body::EffectSettled(data, _)) if data.fence == fence => Some(data.outcome.into()),
+        (Some(S::Executing), Body::EffectSettled(data, _)) if data.fence == fence => {
+            Some(data.outcome.into())
+        }
         (Some(S::Reserved), Body::EffectSettled(data, _))
             if data.fence == fence && data.outcome == Outcome::Ambiguous =>
         {
@@ -233,9 +240,15 @@ fn next(row: Option<&EffectRow>, body: &Body) -> Option<EffectState> {
         {
             Some(data.outcome.into())
         }
-        (Some(S::Reserved | S::Executing), Body::EffectLapsed(data, _)) if data.fence == fence => Some(S::Ambiguous),
-        (Some(S::Ambiguous), Body::EffectResolved(data, _)) if data.fence == fence => Some(data.outcome.into()),
-        (Some(S::Ambiguous), Body::EffectReconciled(data, _)) if data.fence == fence => Some(data.outcome.into()),
+        (Some(S::Reserved | S::Executing), Body::EffectLapsed(data, _)) if data.fence == fence => {
+            Some(S::Ambiguous)
+        }
+        (Some(S::Ambiguous), Body::EffectResolved(data, _)) if data.fence == fence => {
+            Some(data.outcome.into())
+        }
+        (Some(S::Ambiguous), Body::EffectReconciled(data, _)) if data.fence == fence => {
+            Some(data.outcome.into())
+        }
         (Some(S::Executing), Body::EffectReconciled(data, _))
             if data.fence == fence && data.outcome == Outcome::Committed =>
         {

@@ -70,7 +70,9 @@ pub struct Settle {
 
 pub(crate) fn begin(case: &mut Case<'_>, begin: &Begin) -> Result<Reply, Halt> {
     let holding = begin.attempt;
-    let Some(row) = case.view.effect(&holding.effect)?.cloned() else { return Ok(Code::EffectUnknown.into()) };
+    let Some(row) = case.view.effect(&holding.effect)?.cloned() else {
+        return Ok(Code::EffectUnknown.into());
+    };
     if !holds(&row, holding) || row.state != EffectState::Reserved {
         return wrong(case, &row, holding);
     }
@@ -97,7 +99,9 @@ pub(crate) fn renew(case: &mut Case<'_>, renew: &Renew) -> Result<Reply, Halt> {
     if renew.lease < limits::LEASE_MIN || renew.lease > limits::LEASE_MAX {
         return Ok(Code::OutOfBounds.into());
     }
-    let Some(row) = case.view.effect(&holding.effect)?.cloned() else { return Ok(Code::EffectUnknown.into()) };
+    let Some(row) = case.view.effect(&holding.effect)?.cloned() else {
+        return Ok(Code::EffectUnknown.into());
+    };
     if !holds(&row, holding) || !row.held() {
         return wrong(case, &row, holding);
     }
@@ -116,7 +120,9 @@ pub(crate) fn settle(case: &mut Case<'_>, settle: &Settle) -> Result<Reply, Halt
     use EffectState as S;
     use Outcome as O;
     let holding = settle.attempt;
-    let Some(row) = case.view.effect(&holding.effect)?.cloned() else { return Ok(Code::EffectUnknown.into()) };
+    let Some(row) = case.view.effect(&holding.effect)?.cloned() else {
+        return Ok(Code::EffectUnknown.into());
+    };
     if settle.result.as_ref().is_some_and(|text| text.len() > limits::RESULT_BYTES) {
         return Ok(Code::OutOfBounds.into());
     }
@@ -133,7 +139,9 @@ pub(crate) fn settle(case: &mut Case<'_>, settle: &Settle) -> Result<Reply, Halt
             Ok(Reply::Settled { state: settle.outcome.into(), receipt, repeated: false })
         }
         (S::Ambiguous, O::Ambiguous) => again(case, &row),
-        (state, outcome) if state == outcome.into() && row.answered_by == Some(Source::Holder) => again(case, &row),
+        (state, outcome) if state == outcome.into() && row.answered_by == Some(Source::Holder) => {
+            again(case, &row)
+        }
         (S::Reserved, _) => wrong(case, &row, holding),
         _ => late(case, &row, settle),
     }

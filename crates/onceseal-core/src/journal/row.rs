@@ -145,11 +145,15 @@ impl Row {
     /// [`Corrupt`] for bytes that were not written so.
     pub fn unpack(kind: StreamKind, open: &[u8], private: &[u8]) -> Result<Row, Corrupt> {
         Ok(match kind {
-            StreamKind::Action => Row::Action(ActionRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? }),
+            StreamKind::Action => {
+                Row::Action(ActionRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
+            }
             StreamKind::Approval => {
                 Row::Approval(ApprovalRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
             }
-            StreamKind::Effect => Row::Effect(EffectRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? }),
+            StreamKind::Effect => {
+                Row::Effect(EffectRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
+            }
             StreamKind::Policy => Row::Policy(Pack::unpacked(open)?),
             StreamKind::Store | StreamKind::Note => Row::Store(Pack::unpacked(open)?),
         })

@@ -1,5 +1,6 @@
 //! The active policy is state: a stream with one row, and texts found by hash.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::code::Code;
@@ -24,6 +25,7 @@ pub struct ActivePolicy {
     pub text: String,
     /// What it compiles to.
     pub policy: Policy,
+    rules: BTreeMap<String, Hash>,
 }
 
 impl ActivePolicy {
@@ -34,7 +36,20 @@ impl ActivePolicy {
     pub fn compile(document: &Value) -> Result<ActivePolicy, PolicyError> {
         let policy = Policy::compile(document)?;
         let text = json::canonical(document);
-        Ok(ActivePolicy { hash: Hash::of("onceseal.policy.v1\n", &[text.as_bytes()]), text, policy })
+        let digest = |rule: &Value| Hash::of("onceseal.rule.v1\n", &[json::canonical(rule).as_bytes()]);
+        let rules = policy
+            .entries()
+            .filter_map(|(name, _)| Some((name.to_owned(), digest(&policy.rule_document(name)?))))
+            .collect();
+        Ok(ActivePolicy { hash: Hash::of("onceseal.policy.v1\n", &[text.as_bytes()]), text, policy, rules })
+    }
+
+    /// The rule digest of an action's entry: SHA-256(`onceseal.rule.v1\n` ‖
+    /// canonical{entry as written, name, schema}). It has no defaults and no
+    /// members of groups.
+    #[must_use]
+    pub fn rule(&self, name: &str) -> Option<Hash> {
+        self.rules.get(name).copied()
     }
 
     /// Compiles a stored text again.
@@ -43,7 +58,7 @@ impl ActivePolicy {
     /// [`Corrupt`] if it is not canonical or no longer compiles.
     pub fn restore(text: &str) -> Result<ActivePolicy, Corrupt> {
         const WRONG: Corrupt = Corrupt("policy text");
-        let document = json::read_canonical(text, &Limits::STORED).map_err(|_| WRONG)?;
+        let document = json::read_canonical(text, &Limits::DATA).map_err(|_| WRONG)?;
         ActivePolicy::compile(&document).map_err(|_| WRONG)
     }
 }
