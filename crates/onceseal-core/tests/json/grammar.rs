@@ -111,7 +111,7 @@ fn errors_say_what_to_write_instead() {
     );
     assert_eq!(
         said("9007199254740992", Numbers::Integers),
-        "numbers beyond ±9007199254740991 are not exact everywhere: send it as text (byte 0)"
+        "numbers beyond ±9007199254740991 are not exact everywhere: send this one as text (byte 0)"
     );
     assert_eq!(
         said("18446744073709551615", Numbers::Any),

@@ -1,6 +1,8 @@
 //! What holds for all values and all texts.
 
-use onceseal_core::json::{Limits, Object, Value, canonical, compare_names, read, read_canonical};
+use onceseal_core::json::{
+    Limits, Object, Value, canonical, compare_names, escape_for_display, read, read_canonical,
+};
 use proptest::prelude::*;
 
 use crate::messy::Random;
@@ -49,7 +51,7 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 /// Pieces of text that mean something to a JSON reader.
-const PIECES: &str = r#"{ } [ ] : , " \ \u \" d800 dc00 0000 \u0000 true null NaN - 0 1 . e + é 😀 "a": 9007199254740993 1e400"#;
+const PIECES: &str = r#"{ } [ ] : , " \ \u \" d800 dc00 0000 \u0000 true null NaN \u{ \u{202e} - 0 1 . e + é 😀 "a": 9007199254740993 1e400"#;
 
 fn piece() -> impl Strategy<Value = String> {
     let pieces: Vec<_> = PIECES.split(' ').chain([" ", "\n"]).collect();
@@ -124,5 +126,18 @@ proptest! {
         if let Err(error) = read(text.as_bytes(), &ANY) {
             prop_assert!(text.is_char_boundary(error.offset), "{error:?}");
         }
+    }
+
+    #[test]
+    fn what_is_shown_says_which_text_it_is(pieces in prop::collection::vec(piece(), 0..8)) {
+        let text = pieces.concat();
+        let shown = escape_for_display(&text);
+        let escape = regex::Regex::new(r"\\u\{([0-9a-f]+)\}").expect("a valid pattern");
+        let back = escape.replace_all(&shown, |found: &regex::Captures<'_>| {
+            let code = u32::from_str_radix(&found[1], 16).expect("hexadecimal");
+            char::from_u32(code).expect("a character").to_string()
+        });
+        prop_assert_eq!(&back, &text);
+        prop_assert!(!shown.chars().any(|char| char.is_control()));
     }
 }
