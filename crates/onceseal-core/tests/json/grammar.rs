@@ -35,6 +35,8 @@ fn each_refusal_names_its_kind_its_byte_and_its_place() {
         ("[nul]", expected("null"), 1, "/0"),
         ("TRUE", expected("a value"), 0, ""),
         ("\u{a0}1", expected("a value"), 0, ""),
+        ("None", expected("a value"), 0, ""),
+        ("[If]", expected("a value"), 1, "/0"),
         ("+1", expected("a value"), 0, ""),
         (".5", expected("a value"), 0, ""),
         ("1.", expected("a digit"), 2, ""),
