@@ -4,3 +4,4 @@
 //! knows a database or is async: whatever it needs is an argument.
 
 pub mod json;
+pub mod policy;

@@ -1,0 +1,157 @@
+//! Who is who: identities as they are proven, groups that name them, and
+//! whether enough of them exist to answer.
+//!
+//! The words of a group never widen what an entry accepts: the kind of proof is
+//! looked at first, membership second.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::model::Entry;
+
+/// How a person was proven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Proof {
+    /// The account of the operating system that owns the store.
+    Os,
+    /// The embedding program names the person and answers for it.
+    Host,
+}
+
+impl Proof {
+    /// The names, in the order of the variants.
+    pub(super) const NAMES: &'static [&'static str] = &["os", "host"];
+    pub(super) const ALL: [Proof; 2] = [Proof::Os, Proof::Host];
+
+    /// Its name: `os` or `host`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Proof::Os => "os",
+            Proof::Host => "host",
+        }
+    }
+}
+
+/// A person as proven, printed as `os:alice`.
+///
+/// Who counts as a different person is decided by `name` alone, so one person
+/// with two proofs never makes a quorum of two.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identity {
+    /// How.
+    pub proof: Proof,
+    /// The login or name.
+    pub name: String,
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.proof.as_str(), self.name)
+    }
+}
+
+/// A member of a group: an identity, or a bare name that any proof may prove.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Member {
+    /// The kind of proof it must have; any if absent.
+    pub proof: Option<Proof>,
+    /// The login or name.
+    pub name: String,
+}
+
+impl Member {
+    /// Reads `os:<login>`, `host:<name>` or a bare name without `:`.
+    pub(super) fn parse(text: &str) -> Option<Member> {
+        let (proof, name) = match text.split_once(':') {
+            None => (None, text),
+            Some((kind, name)) => (Some(*Proof::ALL.iter().find(|proof| proof.as_str() == kind)?), name),
+        };
+        (!name.is_empty()).then(|| Member { proof, name: name.to_owned() })
+    }
+
+    fn may_have(&self, proof: Proof) -> bool {
+        self.proof.is_none_or(|needed| needed == proof)
+    }
+
+    fn is(&self, identity: &Identity) -> bool {
+        self.may_have(identity.proof) && self.name == identity.name
+    }
+
+    /// Whether whoever is `other` is this member too.
+    pub(super) fn covers(&self, other: &Member) -> bool {
+        self.name == other.name && (self.proof.is_none() || self.proof == other.proof)
+    }
+}
+
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.proof {
+            Some(proof) => write!(f, "{}:{}", proof.as_str(), self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+/// The groups of a policy, and which of them are operators.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Groups {
+    pub(super) members: BTreeMap<String, Vec<Member>>,
+    pub(super) operators: Option<Vec<String>>,
+}
+
+/// Too few people can answer for an entry, so nobody is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it needs {quorum} different people and {people} can answer; widen approvers or proof, or lower the quorum")]
+pub struct Unanswerable {
+    /// How many different people it needs.
+    pub quorum: u32,
+    /// How many there are.
+    pub people: usize,
+}
+
+impl Groups {
+    /// The members of these groups; an undefined group has none.
+    fn of<'a>(&'a self, groups: &'a [String]) -> impl Iterator<Item = &'a Member> {
+        groups.iter().filter_map(|group| self.members.get(group)).flatten()
+    }
+
+    pub(super) fn entitle(&self, entry: &Entry, identity: &Identity) -> bool {
+        entry.approval.accepts(identity.proof)
+            && match &entry.approval.approvers {
+                None => true,
+                Some(groups) => self.of(groups).any(|member| member.is(identity)),
+            }
+    }
+
+    pub(super) fn is_operator(&self, identity: &Identity) -> bool {
+        match &self.operators {
+            None => true,
+            Some(groups) => self.of(groups).any(|member| member.is(identity)),
+        }
+    }
+
+    pub(super) fn answerable(&self, entry: &Entry, owner: Option<&str>) -> Result<(), Unanswerable> {
+        let quorum = entry.approval.quorum;
+        match self.people(entry, owner) {
+            Some(people) if people < quorum as usize => Err(Unanswerable { quorum, people }),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many people `entry` entitles; `None` for whoever there is.
+    fn people(&self, entry: &Entry, owner: Option<&str>) -> Option<usize> {
+        let (os, host) = (entry.approval.accepts(Proof::Os), entry.approval.accepts(Proof::Host));
+        let Some(groups) = &entry.approval.approvers else {
+            return if host { None } else { Some(1) };
+        };
+        let named = |proof| self.of(groups).filter(move |m| m.may_have(proof)).map(|m| m.name.as_str());
+        let mut people: BTreeSet<&str> = if host { named(Proof::Host).collect() } else { BTreeSet::new() };
+        if os {
+            let is_owner = |name: &&str| owner.is_none_or(|owner| owner == *name);
+            let owner = named(Proof::Os).filter(is_owner).find(|name| !people.contains(name));
+            people.extend(owner);
+        }
+        Some(people.len())
+    }
+}
