@@ -6,6 +6,7 @@
 use std::fmt;
 
 use super::template::TemplateProblem;
+use crate::json::Value;
 
 /// A place in the file, counted from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -219,13 +220,13 @@ pub enum PolicyErrorKind {
     /// A list, mapping or text without content where there must be some.
     #[error("{0} is empty; fill it or leave it out")]
     Empty(&'static str),
-    /// Items of a list that say the same, or a path inside another.
-    #[error("{} is already covered by {}; keep one of them", quoted(item), quoted(by))]
-    Repeated {
+    /// Items of a list that say the same, in whole or in part.
+    #[error("{} repeats or overlaps {}; keep one of them", quoted(item), quoted(earlier))]
+    Overlap {
         /// The later item.
         item: String,
         /// The earlier item.
-        by: String,
+        earlier: String,
     },
     /// More of something than is allowed.
     #[error("more than {limit} {what}")]
@@ -274,6 +275,12 @@ pub enum PolicyErrorKind {
         key: String,
         /// The condition most like it that has one.
         suggestion: Option<String>,
+    },
+    /// A condition that is an operator only.
+    #[error("the condition {} names no argument before its operator", quoted(key))]
+    NoArgument {
+        /// The condition.
+        key: String,
     },
     /// A condition on a word that looks like a field of the action and is not one.
     #[error("conditions cannot look at {}; they see arguments, environment, agent and user", quoted(word))]
@@ -325,6 +332,14 @@ pub enum PolicyErrorKind {
         /// The member.
         member: String,
     },
+}
+
+/// The type of a value in the words of YAML.
+pub(super) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Object(_) => "mapping",
+        other => other.type_name(),
+    }
 }
 
 fn did_you_mean(suggestion: Option<&str>, known: &[&str]) -> String {

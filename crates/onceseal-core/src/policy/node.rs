@@ -1,7 +1,7 @@
 //! A value of the document together with the way to it, so that each error
 //! says where it is. Nothing is allocated until there is an error.
 
-use super::error::{Path, PolicyError, PolicyErrorKind, Step, nearest};
+use super::error::{Path, PolicyError, PolicyErrorKind, Step, nearest, type_name};
 use crate::json::{Object, Value};
 
 /// The longest name, in scalar values: it must fit a line of a log.
@@ -42,7 +42,7 @@ impl<'a> Node<'a> {
     }
 
     fn wrong_type(&self, expected: &'static str) -> PolicyError {
-        self.fail(PolicyErrorKind::WrongType { expected, found: self.value.type_name() })
+        self.fail(PolicyErrorKind::WrongType { expected, found: type_name(self.value) })
     }
 
     /// The mapping it is.

@@ -109,10 +109,10 @@ fn distinct<T: ToString>(
     if earlier.len() == MAX_NAMES {
         return Err(node.fail(PolicyErrorKind::TooMany { what: "names in one list", limit: MAX_NAMES }));
     }
-    let by = earlier.iter().find(|earlier| covers(earlier, item) || covers(item, earlier));
-    by.map_or(Ok(()), |by| {
-        let (item, by) = (item.to_string(), by.to_string());
-        Err(node.fail(PolicyErrorKind::Repeated { item, by }))
+    let overlap = earlier.iter().find(|earlier| covers(earlier, item) || covers(item, earlier));
+    overlap.map_or(Ok(()), |earlier| {
+        let (item, earlier) = (item.to_string(), earlier.to_string());
+        Err(node.fail(PolicyErrorKind::Overlap { item, earlier }))
     })
 }
 
@@ -215,7 +215,7 @@ fn proofs(node: &Node<'_>) -> Result<Vec<Proof>, PolicyError> {
         let proof = Proof::ALL[node.word(Proof::NAMES)?];
         if proofs.contains(&proof) {
             let item = proof.as_str().to_owned();
-            return Err(node.fail(PolicyErrorKind::Repeated { by: item.clone(), item }));
+            return Err(node.fail(PolicyErrorKind::Overlap { earlier: item.clone(), item }));
         }
         proofs.push(proof);
     }

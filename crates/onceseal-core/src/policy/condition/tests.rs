@@ -229,8 +229,8 @@ fn what_is_no_condition_is_refused_with_what_to_write() {
     let sentences: Vec<String> = operands
         .iter()
         .map(|(key, operand)| match condition(key, operand) {
-            Ok(condition) => format!("{key}: accepted as {condition:?}"),
-            Err(error) => format!("{key}: {error}"),
+            Ok(condition) => format!("{key:?}: accepted as {condition:?}"),
+            Err(error) => format!("{key:?}: {error}"),
         })
         .collect();
     insta::assert_snapshot!(sentences.join("\n"));
