@@ -17,7 +17,10 @@ impl ArgumentPath {
     /// characters or has control characters.
     #[must_use]
     pub fn parse(text: &str) -> Option<ArgumentPath> {
-        text.split('.').map(|name| is_name(name).then(|| name.to_owned())).collect::<Option<_>>().map(ArgumentPath)
+        text.split('.')
+            .map(|name| is_name(name).then(|| name.to_owned()))
+            .collect::<Option<_>>()
+            .map(ArgumentPath)
     }
 
     /// The names on the way, outermost first; there is at least one.

@@ -60,7 +60,11 @@ impl Policy {
         let actions = Path::default().member("actions");
         let mut findings = Findings::default();
         if self.actions.is_empty() {
-            findings.note(&actions, "no_actions", "no action is listed, so every action is denied".to_owned());
+            findings.note(
+                &actions,
+                "no_actions",
+                "no action is listed, so every action is denied".to_owned(),
+            );
         }
         for (name, entry) in &self.actions {
             let path = actions.member(name);
@@ -95,7 +99,8 @@ impl Findings {
             } else if never_holds(rule) {
                 let sentence = "this rule never holds: no value meets all its conditions".to_owned();
                 self.warn(&path, "rule_never_holds", sentence);
-            } else if let Some(earlier) = rules[..index].iter().position(|earlier| always_with(earlier, rule)) {
+            } else if let Some(earlier) = rules[..index].iter().position(|earlier| always_with(earlier, rule))
+            {
                 let sentence = format!("this rule never holds first: rule[{earlier}] holds whenever it does");
                 self.warn(&path, "rule_unreachable", sentence);
             }
@@ -118,19 +123,22 @@ impl Findings {
     fn effect(&mut self, path: &Path, entry: &Entry) {
         let Some(template) = &entry.effect else {
             if entry.can_be(Verdict::Allow) || entry.can_be(Verdict::Approve) {
-                let sentence = "without `effect`, the same effect of another action is not noticed".to_owned();
+                let sentence =
+                    "without `effect`, the same effect of another action is not noticed".to_owned();
                 self.note(path, "no_effect", sentence);
             }
             return;
         };
         let path = path.member("effect");
         if template.is_constant() {
-            let sentence = "all actions of this name are one effect: after the first, the others are duplicates";
+            let sentence =
+                "all actions of this name are one effect: after the first, the others are duplicates";
             self.warn(&path, "constant_effect", sentence.to_owned());
         }
         for argument in template.arguments() {
             if entry.incidental.iter().any(|incidental| incidental.covers(argument)) {
-                let sentence = format!("`{argument}` is incidental and in the effect key: one wish has many effects");
+                let sentence =
+                    format!("`{argument}` is incidental and in the effect key: one wish has many effects");
                 self.warn(&path, "incidental_in_effect", sentence);
             }
         }

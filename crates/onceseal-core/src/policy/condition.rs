@@ -269,16 +269,18 @@ impl Operand<'_> {
     fn pattern(&self) -> Result<Regex, PolicyError> {
         let text = self.text()?;
         let compile = |pattern: &str| {
-            RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES).build().map_err(
-                |error| {
+            RegexBuilder::new(pattern)
+                .size_limit(PATTERN_BYTES)
+                .dfa_size_limit(PATTERN_BYTES)
+                .build()
+                .map_err(|error| {
                     self.node.fail(PolicyErrorKind::Pattern(match error {
                         regex::Error::CompiledTooBig(_) => {
                             "it is too large; narrow \\w, \\d and counts, as in [a-z0-9]{1,40}".to_owned()
                         }
                         other => last_line(&other.to_string()),
                     }))
-                },
-            )
+                })
         };
         compile(text)?;
         compile(&format!(r"\A(?:{text})\z"))

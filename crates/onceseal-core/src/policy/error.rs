@@ -132,7 +132,10 @@ fn prefix(position: Option<Position>, path: &Path) -> String {
 #[non_exhaustive]
 pub enum PolicyErrorKind {
     /// The file is longer than 1 MiB.
-    #[error("the policy has {bytes} bytes and may have {} at most; split the tenant or shorten lists", super::yaml::MAX_BYTES)]
+    #[error(
+        "the policy has {bytes} bytes and may have {} at most; split the tenant or shorten lists",
+        super::yaml::MAX_BYTES
+    )]
     TooLarge {
         /// Its length.
         bytes: usize,
@@ -178,7 +181,10 @@ pub enum PolicyErrorKind {
         text: String,
     },
     /// An integer beyond ±(2^53 − 1).
-    #[error("the integer {} is beyond ±9007199254740991; write it in quotes to compare it as text", quoted(text))]
+    #[error(
+        "the integer {} is beyond ±9007199254740991; write it in quotes to compare it as text",
+        quoted(text)
+    )]
     IntegerRange {
         /// The integer as written.
         text: String,
@@ -313,7 +319,10 @@ pub enum PolicyErrorKind {
     #[error("{0}")]
     Template(TemplateProblem),
     /// A redacted argument in a template: the key would show it.
-    #[error("the template shows the redacted argument {}; use another argument, or do not redact it", quoted(argument))]
+    #[error(
+        "the template shows the redacted argument {}; use another argument, or do not redact it",
+        quoted(argument)
+    )]
     RedactedInTemplate {
         /// The argument.
         argument: String,

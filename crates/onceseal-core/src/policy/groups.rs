@@ -102,7 +102,9 @@ pub(super) struct Groups {
 
 /// Too few people can answer for an entry, so nobody is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it needs {quorum} different people and {people} can answer; widen approvers or proof, or lower the quorum")]
+#[error(
+    "it needs {quorum} different people and {people} can answer; widen approvers or proof, or lower the quorum"
+)]
 pub struct Unanswerable {
     /// How many different people it needs.
     pub quorum: u32,

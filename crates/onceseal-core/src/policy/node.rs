@@ -83,7 +83,10 @@ impl<'a> Node<'a> {
     }
 
     /// The items of a list that has some.
-    pub(super) fn some_items(&'a self, what: &'static str) -> Result<impl Iterator<Item = Node<'a>>, PolicyError> {
+    pub(super) fn some_items(
+        &'a self,
+        what: &'static str,
+    ) -> Result<impl Iterator<Item = Node<'a>>, PolicyError> {
         let mut items = self.items()?.peekable();
         match items.peek() {
             Some(_) => Ok(items),

@@ -18,8 +18,17 @@ use crate::json::Value;
 
 const TOP_KEYS: &[&str] = &["actions", "groups", "operators", "schema"];
 const ENTRY_KEYS: &[&str] = &[
-    "approval", "deadline", "decision", "effect", "floats", "incidental", "lease", "max_attempts", "redact",
-    "resource", "rules",
+    "approval",
+    "deadline",
+    "decision",
+    "effect",
+    "floats",
+    "incidental",
+    "lease",
+    "max_attempts",
+    "redact",
+    "resource",
+    "rules",
 ];
 const APPROVAL_KEYS: &[&str] = &["approvers", "proof", "quorum", "ttl"];
 const RULE_KEYS: &[&str] = &["decision", "when"];
@@ -131,7 +140,9 @@ impl EntryReader<'_> {
             resource: template(node.get("resource"), TemplateKind::Resource, &redact)?,
             incidental: argument_paths(node.get("incidental"))?,
             redact,
-            approval: node.get("approval").map_or(Ok(ApprovalTerms::default()), |node| self.approval(&node))?,
+            approval: node
+                .get("approval")
+                .map_or(Ok(ApprovalTerms::default()), |node| self.approval(&node))?,
             lease,
             deadline: node.get("deadline").map(|node| deadline(&node, lease)).transpose()?,
             max_attempts: node
@@ -174,7 +185,9 @@ impl EntryReader<'_> {
         let mut rules = Vec::new();
         for node in node.some_items("the list of rules")? {
             if rules.len() == MAX_RULES {
-                return Err(node.fail(PolicyErrorKind::TooMany { what: "rules in one entry", limit: MAX_RULES }));
+                return Err(
+                    node.fail(PolicyErrorKind::TooMany { what: "rules in one entry", limit: MAX_RULES })
+                );
             }
             node.closed(RULE_KEYS)?;
             let when = node.get("when").map_or(Ok(Vec::new()), |node| self.conditions(&node))?;
@@ -241,7 +254,8 @@ fn template(
     redact: &[ArgumentPath],
 ) -> Result<Option<Template>, PolicyError> {
     let Some(node) = node else { return Ok(None) };
-    let template = Template::parse(node.text()?, kind).map_err(|e| node.fail(PolicyErrorKind::Template(e)))?;
+    let template =
+        Template::parse(node.text()?, kind).map_err(|e| node.fail(PolicyErrorKind::Template(e)))?;
     let shown = template.arguments().find(|path| redact.iter().any(|redacted| redacted.covers(path)));
     match shown {
         Some(path) => Err(node.fail(PolicyErrorKind::RedactedInTemplate { argument: path.to_string() })),
@@ -251,7 +265,8 @@ fn template(
 
 fn span(node: &Node<'_>, what: &'static str, most: Span) -> Result<Span, PolicyError> {
     let text = node.text()?;
-    let span = Span::parse(text).ok_or_else(|| node.fail(PolicyErrorKind::Duration { text: text.to_owned() }))?;
+    let span =
+        Span::parse(text).ok_or_else(|| node.fail(PolicyErrorKind::Duration { text: text.to_owned() }))?;
     bounded(node, what, span, SECOND, most)
 }
 

@@ -52,10 +52,26 @@ mod tests {
 
     #[test]
     fn a_span_is_a_number_and_one_unit() {
-        for (text, seconds) in [("30s", 30), ("5m", 300), ("24h", 86_400), ("2d", 172_800), ("0s", 0), ("015m", 900)] {
+        for (text, seconds) in
+            [("30s", 30), ("5m", 300), ("24h", 86_400), ("2d", 172_800), ("0s", 0), ("015m", 900)]
+        {
             assert_eq!(Span::parse(text), Some(Span::seconds(seconds)), "{text}");
         }
-        for text in ["", "s", "5", "5 m", "-5m", "+5m", "1.5h", "5ms", "5M", "1h30m", "9223372036854775807d", "٣m", "5é"] {
+        for text in [
+            "",
+            "s",
+            "5",
+            "5 m",
+            "-5m",
+            "+5m",
+            "1.5h",
+            "5ms",
+            "5M",
+            "1h30m",
+            "9223372036854775807d",
+            "٣m",
+            "5é",
+        ] {
             assert_eq!(Span::parse(text), None, "{text}");
         }
     }

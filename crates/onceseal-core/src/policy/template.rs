@@ -117,7 +117,9 @@ pub enum TemplateError {
     #[error("the action has no resource; the effect key needs it")]
     NoResource,
     /// The effect key needs the resource, and an argument has that name too.
-    #[error("an argument is called `resource` like the action's own; the effect key would be ambiguous, rename it")]
+    #[error(
+        "an argument is called `resource` like the action's own; the effect key would be ambiguous, rename it"
+    )]
     AmbiguousResource,
     /// Longer than 1,024 bytes after escaping.
     #[error("the {} would be longer than {MAX_KEY_BYTES} bytes; shorten its arguments", noun(*kind))]
@@ -210,7 +212,12 @@ impl Template {
         }
     }
 
-    fn put_argument(&self, path: &ArgumentPath, arguments: &Object, key: &mut String) -> Result<(), TemplateError> {
+    fn put_argument(
+        &self,
+        path: &ArgumentPath,
+        arguments: &Object,
+        key: &mut String,
+    ) -> Result<(), TemplateError> {
         let (kind, argument) = (self.kind, || path.to_string());
         match path.find(arguments) {
             None => return Err(TemplateError::Missing { kind, argument: argument() }),
@@ -220,7 +227,11 @@ impl Template {
             Some(Value::Text(text)) => escape(text, key),
             Some(Value::Integer(n)) => key.push_str(&n.to_string()),
             Some(other) => {
-                return Err(TemplateError::WrongType { kind, argument: argument(), found: other.type_name() });
+                return Err(TemplateError::WrongType {
+                    kind,
+                    argument: argument(),
+                    found: other.type_name(),
+                });
             }
         }
         Ok(())

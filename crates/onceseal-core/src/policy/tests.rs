@@ -75,9 +75,8 @@ fn a_request_needs_as_many_different_people_as_its_quorum() {
 actions: {{ a.b: {{ decision: approve, approval: {approval} }} }}"
         ));
         let entry = policy.entry("a.b").expect("listed");
-        let expected = people.map_or(Ok(()), |people| {
-            Err(Unanswerable { quorum: entry.approval.quorum, people })
-        });
+        let expected =
+            people.map_or(Ok(()), |people| Err(Unanswerable { quorum: entry.approval.quorum, people }));
         assert_eq!(policy.answerable(entry, owner), expected, "{approval} {owner:?}");
     }
 }
@@ -105,7 +104,8 @@ fn lease_and_deadline_never_contradict_each_other() {
 #[test]
 fn what_an_approval_binds_is_the_entry_as_written() {
     let rule = |body: &str| policy(body).rule_document("a.b").expect("listed");
-    let bound = rule("actions: { a.b: { decision: approve, approval: { approvers: [g] } } }\ngroups: { g: [ada] }");
+    let bound =
+        rule("actions: { a.b: { decision: approve, approval: { approvers: [g] } } }\ngroups: { g: [ada] }");
     let names: Vec<_> = bound.as_object().expect("object").iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["entry", "name", "schema"]);
     let other_members =
@@ -126,7 +126,10 @@ fn the_document_is_what_the_file_says_and_nothing_more() {
         members.map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(names("actions: {}"), ["actions", "schema"]);
-    assert_eq!(names("groups: { g: [a] }\nactions: {}\noperators: [g]"), ["actions", "groups", "operators", "schema"]);
+    assert_eq!(
+        names("groups: { g: [a] }\nactions: {}\noperators: [g]"),
+        ["actions", "groups", "operators", "schema"]
+    );
 }
 
 #[test]

@@ -145,7 +145,9 @@ fn position(at: &Marker) -> Position {
 fn scan_error(error: &ScanError) -> PolicyErrorKind {
     match error.kind() {
         ErrorKind::RecursionLimitExceeded => PolicyErrorKind::TooDeep,
-        ErrorKind::DirectiveDisallowed => refused("a directive (%)", "remove it, the file is read as YAML 1.2"),
+        ErrorKind::DirectiveDisallowed => {
+            refused("a directive (%)", "remove it, the file is read as YAML 1.2")
+        }
         other => PolicyErrorKind::Syntax(other.to_string()),
     }
 }
@@ -215,7 +217,9 @@ impl Reader {
             return Err(self.fail(at, refused("an anchor (&)", "write the value out where it is used")));
         }
         if tagged {
-            return Err(self.fail(at, refused("a tag (!)", "write text in quotes, and everything else plain")));
+            return Err(
+                self.fail(at, refused("a tag (!)", "write text in quotes, and everything else plain"))
+            );
         }
         Ok(())
     }
@@ -266,7 +270,9 @@ impl Reader {
                 Err(key) => return Err(self.fail(at, PolicyErrorKind::DuplicateKey { key, first: at })),
             },
             Some(Open::Mapping { key: Some(_), .. }) | None => {
-                return Err(self.fail(end, PolicyErrorKind::Syntax("unexpected end of a collection".to_owned())));
+                return Err(
+                    self.fail(end, PolicyErrorKind::Syntax("unexpected end of a collection".to_owned()))
+                );
             }
         };
         self.put(end, finished)

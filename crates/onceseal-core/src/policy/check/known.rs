@@ -25,7 +25,8 @@ impl<'a> Known<'a> {
     }
 
     fn implies(&self, wanted: &Condition) -> bool {
-        let says_the_same = |known: &&Condition| known.key() == wanted.key() && known.operand() == wanted.operand();
+        let says_the_same =
+            |known: &&Condition| known.key() == wanted.key() && known.operand() == wanted.operand();
         if self.0.iter().any(says_the_same) {
             return true;
         }

@@ -120,9 +120,25 @@ fn rules_that_never_hold_first_are_found() {
 #[test]
 fn what_is_said_to_never_hold_first_never_does() {
     let tests = [
-        "x_eq: 1", "x_eq: a", "x_neq: 1", "x_neq: a", "x_lt: 1", "x_lte: 1", "x_gt: 0", "x_gte: 2", "x_in: [0, 1]",
-        "x_in: [a, 1]", "x_not_in: [1, a]", "x_prefix: a", "x_suffix: b", "x_contains: b", "x_matches: '[a-b]+'",
-        "x_exists: true", "x_exists: false", "x_decimal_lt: '1'", "x_in: []",
+        "x_eq: 1",
+        "x_eq: a",
+        "x_neq: 1",
+        "x_neq: a",
+        "x_lt: 1",
+        "x_lte: 1",
+        "x_gt: 0",
+        "x_gte: 2",
+        "x_in: [0, 1]",
+        "x_in: [a, 1]",
+        "x_not_in: [1, a]",
+        "x_prefix: a",
+        "x_suffix: b",
+        "x_contains: b",
+        "x_matches: '[a-b]+'",
+        "x_exists: true",
+        "x_exists: false",
+        "x_decimal_lt: '1'",
+        "x_in: []",
     ];
     let texts = ["a", "ab", "b", "0", "1", ""].map(Value::from);
     let others = [Value::Null, Value::Bool(true), Value::List(vec![Value::from("b")])];
@@ -132,11 +148,15 @@ fn what_is_said_to_never_hold_first_never_does() {
     for first in tests {
         for one in tests {
             for two in tests.into_iter().filter(|two| two.split(':').next() != one.split(':').next()) {
-                let rules = format!("rules: [{{when: {{{first}}}, decision: deny}}, {{when: {{{one}, {two}}}, decision: allow}}]");
+                let rules = format!(
+                    "rules: [{{when: {{{first}}}, decision: deny}}, {{when: {{{one}, {two}}}, decision: allow}}]"
+                );
                 let policy = Policy::from_yaml(format!("{HEAD}actions: {{a.b: {{{rules}}}}}").as_bytes());
                 let policy = policy.expect("valid");
                 let found = policy.check(None);
-                let Ruling::Rules(rules) = &policy.entry("a.b").expect("listed").ruling else { panic!("rules") };
+                let Ruling::Rules(rules) = &policy.entry("a.b").expect("listed").ruling else {
+                    panic!("rules")
+                };
                 for (index, code) in found.iter().filter_map(|finding| match finding.path.steps() {
                     [.., crate::policy::Step::Index(index)] => Some((*index, finding.code)),
                     _ => None,
@@ -145,8 +165,13 @@ fn what_is_said_to_never_hold_first_never_does() {
                     for value in &values {
                         let arguments = value.iter().map(|value| ("x".to_owned(), value.clone())).collect();
                         let arguments = crate::json::Object::from_members(arguments).expect("one member");
-                        let facts =
-                            Facts { name: "a.b", arguments: &arguments, environment: "e", agent: "a", user: None };
+                        let facts = Facts {
+                            name: "a.b",
+                            arguments: &arguments,
+                            environment: "e",
+                            agent: "a",
+                            user: None,
+                        };
                         let holds = |at: usize| rules[at].judge(&facts) == Truth::True;
                         let first_to_hold = holds(index) && (code == "rule_never_holds" || !holds(0));
                         assert!(!first_to_hold, "{code} {first} | {one}, {two} for {value:?}");

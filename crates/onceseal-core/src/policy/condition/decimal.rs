@@ -70,8 +70,8 @@ mod tests {
     fn other_text_is_no_decimal() {
         let (whole, fraction) = ("1".repeat(29), format!("1.{}", "1".repeat(11)));
         let texts = [
-            "", "-", "+1", ".5", "1.", "1.-5", "--1", "1e3", " 1", "1 ", "1,5", "1_000", "١", "1.2.3", "0x1", "NaN",
-            &whole, &fraction,
+            "", "-", "+1", ".5", "1.", "1.-5", "--1", "1e3", " 1", "1 ", "1,5", "1_000", "١", "1.2.3", "0x1",
+            "NaN", &whole, &fraction,
         ];
         for text in texts {
             assert_eq!(Decimal::parse(text), None, "{text:?}");

@@ -108,8 +108,16 @@ fn equality_is_strict_about_types_at_any_depth() {
     let nested = |inner: Value| object("a", list([inner]));
     assert_eq!(judge("eq", &nested(one.clone()), Some(&nested(one.clone()))), Truth::True);
     for other in [Value::Bool(true), text("1"), Value::Float(1.5), Value::Null, list([one.clone()])] {
-        assert_eq!(judge("eq", &nested(one.clone()), Some(&nested(other.clone()))), Truth::False, "{other:?}");
-        assert_eq!(judge("neq", &nested(one.clone()), Some(&nested(other.clone()))), Truth::True, "{other:?}");
+        assert_eq!(
+            judge("eq", &nested(one.clone()), Some(&nested(other.clone()))),
+            Truth::False,
+            "{other:?}"
+        );
+        assert_eq!(
+            judge("neq", &nested(one.clone()), Some(&nested(other.clone()))),
+            Truth::True,
+            "{other:?}"
+        );
     }
     let (a, b) = (list([one.clone(), Value::Null]), list([Value::Null, one.clone()]));
     assert_eq!(judge("eq", &a, Some(&b)), Truth::False);
@@ -152,9 +160,19 @@ fn a_pattern_matches_the_whole_text_or_not_at_all() {
 
 #[test]
 fn no_pattern_escapes_its_anchors_or_its_size() {
-    for pattern in
-        ["a)|(?:b", ")", "a(", "(?x)a # b", "\\", "[a", "(?=a)", "(a)\\1", "a{0,100000}", "\\w{1,255}", "(((a{99}){99}){99})"]
-    {
+    for pattern in [
+        "a)|(?:b",
+        ")",
+        "a(",
+        "(?x)a # b",
+        "\\",
+        "[a",
+        "(?=a)",
+        "(a)\\1",
+        "a{0,100000}",
+        "\\w{1,255}",
+        "(((a{99}){99}){99})",
+    ] {
         let error = condition("x_matches", &text(pattern)).expect_err(pattern);
         assert!(matches!(error.kind, PolicyErrorKind::Pattern(_)), "{pattern}: {error}");
     }
@@ -243,7 +261,8 @@ fn dots_lead_into_objects_and_nowhere_else() {
     arguments.insert("c.d", Value::Integer(1));
     arguments.insert("e", list([object("f", Value::Integer(1))]));
     arguments.insert("n", Value::Null);
-    let judge = |key: &str, operand: Value| condition(key, &operand).expect("valid").judge(&facts(&arguments));
+    let judge =
+        |key: &str, operand: Value| condition(key, &operand).expect("valid").judge(&facts(&arguments));
     assert_eq!(judge("a.b_eq", Value::Integer(1)), Truth::True);
     assert_eq!(judge("a.x_eq", Value::Integer(1)), Truth::Unjudged);
     assert_eq!(judge("c.d_eq", Value::Integer(1)), Truth::Unjudged);

@@ -59,7 +59,8 @@ fn p08_what_cannot_be_judged_never_loosens_a_decision() {
         TRUTHS.into_iter().flat_map(|truth| Verdict::ALL.map(|verdict| (truth, verdict))).collect();
     let mut lists: Vec<Vec<(Truth, Verdict)>> = vec![Vec::new()];
     for _ in 0..4 {
-        let longer = lists.iter().flat_map(|list| cells.iter().map(|cell| [list.as_slice(), &[*cell]].concat()));
+        let longer =
+            lists.iter().flat_map(|list| cells.iter().map(|cell| [list.as_slice(), &[*cell]].concat()));
         lists = longer.collect();
         for rules in &lists {
             let decision = first(rules.iter().copied());
@@ -97,7 +98,7 @@ fn reference(rules: &[(Vec<(String, Value)>, Verdict)], arguments: &Object, envi
             return Value::Bool(value.is_some()) == *operand;
         }
         let Some(value) = value else { return false };
-        let listed = || operand.as_list().expect("generated so").iter().any(|item| *item == value);
+        let listed = || operand.as_list().expect("generated so").contains(&value);
         let cents = |v: &Value| v.as_text().and_then(|t| t.parse::<f64>().ok());
         match (operator, &value, operand) {
             ("eq", ..) => value == *operand,
@@ -148,7 +149,8 @@ fn condition() -> impl Strategy<Value = (String, Value)> {
         ("decimal_(lte|gt)", decimal),
         ("exists", any::<bool>().prop_map(Value::Bool)),
     ];
-    let on_argument = (name, test).prop_map(|(name, (operator, operand))| (format!("{name}_{operator}"), operand));
+    let on_argument =
+        (name, test).prop_map(|(name, (operator, operand))| (format!("{name}_{operator}"), operand));
     prop_oneof![6 => on_argument, 1 => ("environment_(eq|neq)", text)]
 }
 

@@ -44,13 +44,20 @@ fn ua_160_an_explanation_shows_each_rule_and_condition_with_what_it_saw() {
     let explanation = policy.explain(&facts("pay.out", &arguments));
     let conditions = |rule: &ExplainedRule<'_>| {
         let line = |c: &ExplainedCondition<'_>| {
-            format!("    {}: {:?} is {:?} for {:?}", c.condition.key(), c.condition.operand(), c.truth, c.value)
+            format!(
+                "    {}: {:?} is {:?} for {:?}",
+                c.condition.key(),
+                c.condition.operand(),
+                c.truth,
+                c.value
+            )
         };
         rule.conditions.iter().map(line).collect::<Vec<_>>().join("\n")
     };
-    let rules = explanation.rules.iter().map(|rule| {
-        format!("  {} if {:?}\n{}", rule.decision, rule.truth, conditions(rule))
-    });
+    let rules = explanation
+        .rules
+        .iter()
+        .map(|rule| format!("  {} if {:?}\n{}", rule.decision, rule.truth, conditions(rule)));
     let text = format!(
         "{} {}\n{}",
         explanation.decision.verdict,
@@ -77,7 +84,9 @@ fn an_explanation_decides_as_the_policy_does() {
 fn ua_161_an_unknown_action_is_denied_with_the_line_to_add() {
     let policy = policy();
     let none = Object::new();
-    for (name, similar) in [("pay.bakc", Some("pay.back")), ("iam.elevate", None), ("on", None), ("a: b\n", None)] {
+    for (name, similar) in
+        [("pay.bakc", Some("pay.back")), ("iam.elevate", None), ("on", None), ("a: b\n", None)]
+    {
         let explanation = policy.explain(&facts(name, &none));
         assert_eq!(explanation.decision.verdict, Verdict::Deny);
         assert_eq!(explanation.decision.reason, Reason::UnknownAction);
@@ -99,7 +108,8 @@ fn p13_a_redacted_value_is_hidden_from_every_side() {
     let text = |text: &str| Value::from(text);
     let path = |text: &str| ArgumentPath::parse(text).expect("valid");
     let inner = object([("b", text("secret")), ("c", text("open"))]);
-    let arguments = object([("a", inner.into()), ("l", Value::List(vec![text("secret")])), ("n", Value::Null)]);
+    let arguments =
+        object([("a", inner.into()), ("l", Value::List(vec![text("secret")])), ("n", Value::Null)]);
     let hidden = |b: &str| object([("b", text(b)), ("c", text("open"))]);
     let cases = [
         ("a.b", "a.b", Shown::Redacted),

@@ -18,7 +18,10 @@ fn every_key_of_the_design_is_read() {
     let file = include_str!("tests/full.yaml");
     let policy = Policy::from_yaml(file.as_bytes()).expect("valid");
     insta::assert_debug_snapshot!(policy.entry("stripe.refund").expect("listed"));
-    assert_eq!(policy.entries().map(|(name, _)| name).collect::<Vec<_>>(), ["customer.read", "stripe.refund"]);
+    assert_eq!(
+        policy.entries().map(|(name, _)| name).collect::<Vec<_>>(),
+        ["customer.read", "stripe.refund"]
+    );
 }
 
 #[test]
@@ -155,8 +158,14 @@ fn p14_rules_conditions_patterns_and_names_have_limits() {
     let names = |count| entry(&format!("{{decision: deny, redact: [{}]}}", repeat(&name, count)));
     let too_many = |what, limit| Err(PolicyErrorKind::TooMany { what, limit });
     assert_eq!((kind(rules(1024)), kind(rules(1025))), (Ok(()), too_many("rules in one entry", 1024)));
-    assert_eq!((kind(conditions(64)), kind(conditions(65))), (Ok(()), too_many("conditions in one rule", 64)));
-    assert_eq!((kind(patterns(1024)), kind(patterns(1026))), (Ok(()), too_many("patterns in one policy", 1024)));
+    assert_eq!(
+        (kind(conditions(64)), kind(conditions(65))),
+        (Ok(()), too_many("conditions in one rule", 64))
+    );
+    assert_eq!(
+        (kind(patterns(1024)), kind(patterns(1026))),
+        (Ok(()), too_many("patterns in one policy", 1024))
+    );
     assert_eq!((kind(names(1024)), kind(names(1025))), (Ok(()), too_many("names in one list", 1024)));
 }
 

@@ -53,7 +53,8 @@ fn what_has_no_text_refuses_the_action() {
         ("long", Value::from(long)),
         ("escaped", Value::from(escaped)),
     ]);
-    let templates = ["{missing}", "{text.inner}", "{null}", "{yes}", "{half}", "{list}", "{object}", "{empty}"];
+    let templates =
+        ["{missing}", "{text.inner}", "{null}", "{yes}", "{half}", "{list}", "{object}", "{empty}"];
     let templates = templates.iter().chain(&["{act}:{text}", "{long}", "{escaped}"]);
     let mut sentences: Vec<String> = templates
         .map(|template| match key(template, &members) {
@@ -86,9 +87,33 @@ fn a_key_of_exactly_the_longest_length_is_made() {
 fn what_is_no_template_is_refused_with_what_to_write() {
     let long = "x".repeat(MAX_KEY_BYTES + 1);
     let sentences: Vec<String> = [
-        "", "refund:}", "refund:{", "refund:{a", "{{a}}", "{a}}", "{}", "{1a}", "{a b}", "{a!r}", "{a:>3}", "{a-b}",
-        "{a[0]}", "{.a}", "{a.}", "{a..b}", "{a}{b}", "{a}x_-9{b}", "{a}%{b}", "{a}:{b}{c.d}", "{resource}{a}",
-        "{resource.id}", "act:{a}", "op:x", "a\nb", "a\u{7f}", &long,
+        "",
+        "refund:}",
+        "refund:{",
+        "refund:{a",
+        "{{a}}",
+        "{a}}",
+        "{}",
+        "{1a}",
+        "{a b}",
+        "{a!r}",
+        "{a:>3}",
+        "{a-b}",
+        "{a[0]}",
+        "{.a}",
+        "{a.}",
+        "{a..b}",
+        "{a}{b}",
+        "{a}x_-9{b}",
+        "{a}%{b}",
+        "{a}:{b}{c.d}",
+        "{resource}{a}",
+        "{resource.id}",
+        "act:{a}",
+        "op:x",
+        "a\nb",
+        "a\u{7f}",
+        &long,
     ]
     .map(|text| {
         let shown = if text.len() > 40 { "(too long)" } else { text };
@@ -106,7 +131,10 @@ fn a_resource_template_takes_resource_for_an_argument() {
     let template = Template::parse("r:{resource}/{resource_id}", TemplateKind::Resource).expect("valid");
     let members = arguments([("resource", Value::from("x")), ("resource_id", Value::Integer(1))]);
     assert_eq!(template.resolve(&members, None), Ok("r:x/1".to_owned()));
-    assert_eq!(template.arguments().map(ToString::to_string).collect::<Vec<_>>(), ["resource", "resource_id"]);
+    assert_eq!(
+        template.arguments().map(ToString::to_string).collect::<Vec<_>>(),
+        ["resource", "resource_id"]
+    );
 }
 
 fn text() -> impl Strategy<Value = String> {

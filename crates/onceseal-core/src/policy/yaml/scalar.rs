@@ -103,9 +103,41 @@ mod tests {
     #[test]
     fn what_was_special_in_yaml_1_1_is_text() {
         let texts = [
-            "yes", "no", "on", "off", "y", "tRUE", "nULL", "1_000", "1:30", "2026-01-01", "0b1", "0o8", "0o",
-            "0x", "0xg", "-0x1", "+0o7", "-", "+", ".", "e1", "1e", "1e+", "..5", "1.2.3", "1..", "+.nan", "-.NaN",
-            "inf", ".iNf", "0O17", "0X1F", "<<", "=", "１２",
+            "yes",
+            "no",
+            "on",
+            "off",
+            "y",
+            "tRUE",
+            "nULL",
+            "1_000",
+            "1:30",
+            "2026-01-01",
+            "0b1",
+            "0o8",
+            "0o",
+            "0x",
+            "0xg",
+            "-0x1",
+            "+0o7",
+            "-",
+            "+",
+            ".",
+            "e1",
+            "1e",
+            "1e+",
+            "..5",
+            "1.2.3",
+            "1..",
+            "+.nan",
+            "-.NaN",
+            "inf",
+            ".iNf",
+            "0O17",
+            "0X1F",
+            "<<",
+            "=",
+            "１２",
         ];
         for text in texts {
             assert_eq!(resolve(text), Ok(Value::from(text)), "{text}");
@@ -115,7 +147,8 @@ mod tests {
     #[test]
     fn fractions_and_unsafe_integers_are_refused() {
         let fractions = [
-            "1.0", "1.", ".5", "-.5", "+1.5", "1e3", "1E-3", "1.5e+10", ".inf", "-.INF", "+.Inf", ".nan", "1e999", "00.0",
+            "1.0", "1.", ".5", "-.5", "+1.5", "1e3", "1E-3", "1.5e+10", ".inf", "-.INF", "+.Inf", ".nan",
+            "1e999", "00.0",
         ];
         for text in fractions {
             assert_eq!(resolve(text), Err(PolicyErrorKind::Fraction { text: text.to_owned() }), "{text}");

@@ -100,7 +100,8 @@ fn a_byte_order_mark_and_other_encodings_are_refused() {
 
 #[test]
 fn positions_are_those_of_keys_and_items() {
-    let text = "actions:\n  \"a.b\":\n    rules:\n      - when: {é_eq: 1, x_eq: 2}\n      -   decision: deny\n";
+    let text =
+        "actions:\n  \"a.b\":\n    rules:\n      - when: {é_eq: 1, x_eq: 2}\n      -   decision: deny\n";
     let document = Document::read(text.as_bytes()).expect("valid");
     let entry = Path::default().member("actions").member("a.b");
     let rules = entry.member("rules");
@@ -151,9 +152,46 @@ fn hostile_files_are_answered_quickly() {
     let of = |unit: &str| unit.repeat(MAX_BYTES / unit.len());
     let started = Instant::now();
     for unit in [
-        "[", "{", "- ", "? ", "&a ", "!a ", "*a ", "[a,", "a,", "\"", "\n", "#\n", "a\n", " \n", "---\n", "...\n",
-        "%a\n", ":", ": ", "-", "?\n", "\t", "\0", "\\", "'", "|\n", ">\n", "a: b\r\n", "\u{1F600}", "\"a\": 1\n", "[]",
-        "{}", "]", "}", "- - ", "- a: ", "~", "\u{85}", "a: |\n b\n", "- {a: 1}\n",
+        "[",
+        "{",
+        "- ",
+        "? ",
+        "&a ",
+        "!a ",
+        "*a ",
+        "[a,",
+        "a,",
+        "\"",
+        "\n",
+        "#\n",
+        "a\n",
+        " \n",
+        "---\n",
+        "...\n",
+        "%a\n",
+        ":",
+        ": ",
+        "-",
+        "?\n",
+        "\t",
+        "\0",
+        "\\",
+        "'",
+        "|\n",
+        ">\n",
+        "a: b\r\n",
+        "\u{1F600}",
+        "\"a\": 1\n",
+        "[]",
+        "{}",
+        "]",
+        "}",
+        "- - ",
+        "- a: ",
+        "~",
+        "\u{85}",
+        "a: |\n b\n",
+        "- {a: 1}\n",
     ] {
         let _ = Document::read(of(unit).as_bytes());
         let _ = Document::read(format!("[{}", &of(unit)[..MAX_BYTES - 4]).as_bytes());
