@@ -6,35 +6,39 @@
 //! what the file meant. Judging is total: it reads nothing but its arguments
 //! and has no errors.
 
+mod active;
 mod argument;
 mod check;
 mod condition;
 mod error;
 mod evaluate;
+pub mod event;
 mod explain;
 mod groups;
 mod model;
 mod node;
 mod parse;
-mod span;
 mod template;
 mod yaml;
 
 use std::collections::BTreeMap;
 
+use crate::approval::Identity;
 use crate::json::{Object, Value};
 
+pub use active::{Activate, ActivePolicy, PolicyRow, evolve};
 pub use argument::ArgumentPath;
 pub use check::{Finding, Severity};
 pub use condition::{Condition, Subject, Truth};
 pub use error::{Path, PolicyError, PolicyErrorKind, Position, Step};
 pub use evaluate::{Decision, Facts, Reason, Verdict};
 pub use explain::{ExplainedCondition, ExplainedRule, Explanation, Shown, UnknownAction};
-pub use groups::{Identity, Member, Proof, Unanswerable};
+pub use groups::{Member, Unanswerable};
 pub use model::{ApprovalTerms, DEFAULT_DEADLINE, DEFAULT_LEASE, DEFAULT_TTL, Entry, Rule, Ruling};
-pub use span::Span;
-pub use template::{MAX_KEY_BYTES, Template, TemplateError, TemplateKind, TemplateProblem};
-pub use yaml::{Document, MAX_BYTES, MAX_DEPTH};
+pub use template::{Template, TemplateError, TemplateKind, TemplateProblem};
+pub use yaml::Document;
+
+pub(crate) use active::activate;
 
 /// The schema of a policy document.
 pub const SCHEMA: &str = "onceseal.policy/v1";

@@ -141,6 +141,12 @@ impl Object {
         self.find(name).ok().map(|at| &self.0[at].1)
     }
 
+    /// The value of a member, to change.
+    #[must_use]
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
+        self.find(name).ok().map(|at| &mut self.0[at].1)
+    }
+
     /// Sets a member; returns the value it had.
     pub fn insert(&mut self, name: impl Into<String>, value: impl Into<Value>) -> Option<Value> {
         let name = name.into();

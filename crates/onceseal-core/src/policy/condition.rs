@@ -16,6 +16,7 @@ use super::error::{PolicyError, PolicyErrorKind, nearest, type_name};
 use super::evaluate::Facts;
 use super::node::Node;
 use crate::json::Value;
+use crate::limits::PATTERN_BYTES;
 use decimal::Decimal;
 pub(super) use judge::Comparison;
 pub use judge::Truth;
@@ -50,10 +51,6 @@ pub(super) fn operators() -> impl Iterator<Item = &'static str> {
 
 /// Words that look like fields of the action and are not offered to conditions.
 const RESERVED: [&str; 4] = ["action_id", "principal", "resource", "tenant"];
-
-/// A pattern compiled within this many bytes judges the longest text in
-/// milliseconds, and a thousand of them fit in memory.
-const PATTERN_BYTES: usize = 128 << 10;
 
 /// One condition of a rule.
 #[derive(Debug, Clone)]

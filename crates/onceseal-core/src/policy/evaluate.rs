@@ -10,38 +10,18 @@ use super::Policy;
 use super::condition::Truth;
 use super::model::{Rule, Ruling};
 use crate::json::Object;
+use crate::record::word;
 
-/// What a policy says to an action. The stricter is the lesser, so the
-/// strictest of several verdicts is their minimum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verdict {
-    /// It must not run.
-    Deny,
-    /// It may run when people have approved it.
-    Approve,
-    /// It may run.
-    Allow,
-}
-
-impl Verdict {
-    /// The names, in the order of the variants.
-    pub(super) const NAMES: &'static [&'static str] = &["deny", "approve", "allow"];
-    pub(super) const ALL: [Verdict; 3] = [Verdict::Deny, Verdict::Approve, Verdict::Allow];
-
-    /// Its name: `deny`, `approve` or `allow`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Verdict::Deny => "deny",
-            Verdict::Approve => "approve",
-            Verdict::Allow => "allow",
-        }
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+word! {
+    /// What a policy says to an action. The stricter is the lesser, so the
+    /// strictest of several verdicts is their minimum.
+    pub enum Verdict {
+        /// It must not run.
+        Deny = 1 => "deny",
+        /// It may run when people have approved it.
+        Approve = 2 => "approve",
+        /// It may run.
+        Allow = 3 => "allow",
     }
 }
 

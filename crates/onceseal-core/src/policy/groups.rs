@@ -8,48 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::model::Entry;
-
-/// How a person was proven.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Proof {
-    /// The account of the operating system that owns the store.
-    Os,
-    /// The embedding program names the person and answers for it.
-    Host,
-}
-
-impl Proof {
-    /// The names, in the order of the variants.
-    pub(super) const NAMES: &'static [&'static str] = &["os", "host"];
-    pub(super) const ALL: [Proof; 2] = [Proof::Os, Proof::Host];
-
-    /// Its name: `os` or `host`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Proof::Os => "os",
-            Proof::Host => "host",
-        }
-    }
-}
-
-/// A person as proven, printed as `os:alice`.
-///
-/// Who counts as a different person is decided by `name` alone, so one person
-/// with two proofs never makes a quorum of two.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Identity {
-    /// How.
-    pub proof: Proof,
-    /// The login or name.
-    pub name: String,
-}
-
-impl fmt::Display for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.proof.as_str(), self.name)
-    }
-}
+use crate::approval::{Identity, Proof};
 
 /// A member of a group: an identity, or a bare name that any proof may prove.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,17 +3,17 @@
 use super::argument::ArgumentPath;
 use super::condition::Condition;
 use super::evaluate::Verdict;
-use super::groups::Proof;
-use super::span::Span;
 use super::template::Template;
+use crate::approval::Proof;
+use crate::time::Span;
 
 /// An attempt's lease where neither entry nor caller says.
-pub const DEFAULT_LEASE: Span = Span::seconds(5 * 60);
+pub const DEFAULT_LEASE: Span = Span::minutes(5);
 /// An attempt's deadline where neither entry nor caller says, unless its lease
 /// is longer.
-pub const DEFAULT_DEADLINE: Span = Span::seconds(10 * 60);
+pub const DEFAULT_DEADLINE: Span = Span::minutes(10);
 /// How long a request waits for answers where the entry does not say.
-pub const DEFAULT_TTL: Span = Span::seconds(15 * 60);
+pub const DEFAULT_TTL: Span = Span::minutes(15);
 
 /// The entry of one action.
 #[derive(Debug, Clone)]

@@ -3,9 +3,7 @@
 
 use super::error::{Path, PolicyError, PolicyErrorKind, Step, nearest, type_name};
 use crate::json::{Object, Value};
-
-/// The longest name, in scalar values: it must fit a line of a log.
-const LONGEST_NAME: usize = 255;
+use crate::limits::is_name;
 
 pub(super) struct Node<'a> {
     pub(super) value: &'a Value,
@@ -126,8 +124,4 @@ impl<'a> Node<'a> {
     fn inner(&'a self, place: Place<'a>, value: &'a Value) -> Node<'a> {
         Node { value, around: Some((self, place)) }
     }
-}
-
-pub(super) fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().nth(LONGEST_NAME).is_none() && !name.chars().any(char::is_control)
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::approval::Proof;
 
 fn policy(body: &str) -> Policy {
     Policy::from_yaml(format!("schema: onceseal.policy/v1\n{body}").as_bytes()).expect("valid")

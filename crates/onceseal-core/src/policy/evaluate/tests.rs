@@ -55,8 +55,10 @@ fn a_rule_is_false_before_it_is_unjudged_before_it_holds() {
 /// All 9 + 81 + 729 + 6,561 lists of up to four rules.
 #[test]
 fn p08_what_cannot_be_judged_never_loosens_a_decision() {
-    let cells: Vec<_> =
-        TRUTHS.into_iter().flat_map(|truth| Verdict::ALL.map(|verdict| (truth, verdict))).collect();
+    let cells: Vec<_> = TRUTHS
+        .into_iter()
+        .flat_map(|truth| Verdict::ALL.iter().map(move |verdict| (truth, *verdict)))
+        .collect();
     let mut lists: Vec<Vec<(Truth, Verdict)>> = vec![Vec::new()];
     for _ in 0..4 {
         let longer =
@@ -178,7 +180,7 @@ proptest! {
     #[test]
     fn p08_no_policy_decides_looser_than_its_two_valued_reading(
         rules in proptest::collection::vec(
-            (proptest::collection::btree_map(".*", condition(), 0..4), proptest::sample::select(&Verdict::ALL[..])),
+            (proptest::collection::btree_map(".*", condition(), 0..4), proptest::sample::select(Verdict::ALL)),
             1..5,
         ),
         arguments in proptest::collection::btree_map("[xyo]", value(), 0..4),

@@ -1,4 +1,5 @@
-use crate::policy::{Policy, PolicyErrorKind};
+use crate::json;
+use crate::policy::{Condition, Policy, PolicyErrorKind, Rule, Ruling};
 
 /// A policy of one entry whose body is `entry`, indented by four.
 fn entry(entry: &str) -> String {
@@ -17,7 +18,23 @@ fn sentences<'a>(files: impl IntoIterator<Item = (&'a str, String)>) -> String {
 fn every_key_of_the_design_is_read() {
     let file = include_str!("tests/full.yaml");
     let policy = Policy::from_yaml(file.as_bytes()).expect("valid");
-    insta::assert_debug_snapshot!(policy.entry("stripe.refund").expect("listed"));
+    let entry = policy.entry("stripe.refund").expect("listed");
+    let Ruling::Rules(rules) = &entry.ruling else { panic!("it has rules") };
+    let keys = |rule: &Rule| rule.when.iter().map(Condition::key).collect::<Vec<_>>().join(", ");
+    let rules = rules.iter().map(|rule| format!("{} if [{}]", rule.decision, keys(rule)));
+    insta::assert_snapshot!(format!(
+        "effect {:?}\nresource {:?}\nincidental {:?}\nredact {:?}\n{:?}\nlease {:?} deadline {:?} attempts {:?} floats {}\n{}",
+        entry.effect,
+        entry.resource,
+        entry.incidental,
+        entry.redact,
+        entry.approval,
+        entry.lease,
+        entry.deadline,
+        entry.max_attempts,
+        entry.floats,
+        rules.collect::<Vec<_>>().join("\n"),
+    ));
     assert_eq!(
         policy.entries().map(|(name, _)| name).collect::<Vec<_>>(),
         ["customer.read", "stripe.refund"]
@@ -172,7 +189,9 @@ fn p14_rules_conditions_patterns_and_names_have_limits() {
 #[test]
 fn the_stored_document_compiles_again_to_the_same_policy() {
     let policy = Policy::from_yaml(include_bytes!("tests/full.yaml")).expect("valid");
-    let again = Policy::compile(policy.document()).expect("valid");
+    let text = json::canonical(policy.document());
+    let stored = json::read_canonical(&text, &json::Limits::DATA).expect("canonical");
+    let again = Policy::compile(&stored).expect("valid");
     assert_eq!(format!("{policy:?}"), format!("{again:?}"));
 }
 

@@ -39,8 +39,8 @@ fn values_are_escaped_and_literals_are_not() {
 
 #[test]
 fn what_has_no_text_refuses_the_action() {
-    let long = "x".repeat(MAX_KEY_BYTES + 1);
-    let escaped = " ".repeat(MAX_KEY_BYTES / 3 + 1);
+    let long = "x".repeat(EFFECT_KEY_BYTES + 1);
+    let escaped = " ".repeat(EFFECT_KEY_BYTES / 3 + 1);
     let members = arguments([
         ("null", Value::Null),
         ("yes", Value::Bool(true)),
@@ -78,14 +78,14 @@ fn what_has_no_text_refuses_the_action() {
 
 #[test]
 fn a_key_of_exactly_the_longest_length_is_made() {
-    let members = arguments([("a", Value::from("x".repeat(MAX_KEY_BYTES - 2)))]);
-    assert_eq!(key("k:{a}", &members).map(|key| key.len()), Ok(MAX_KEY_BYTES));
+    let members = arguments([("a", Value::from("x".repeat(EFFECT_KEY_BYTES - 2)))]);
+    assert_eq!(key("k:{a}", &members).map(|key| key.len()), Ok(EFFECT_KEY_BYTES));
     assert_eq!(key("kk:{a}", &members), Err(TemplateError::TooLong { kind: TemplateKind::Effect }));
 }
 
 #[test]
 fn what_is_no_template_is_refused_with_what_to_write() {
-    let long = "x".repeat(MAX_KEY_BYTES + 1);
+    let long = "x".repeat(EFFECT_KEY_BYTES + 1);
     let sentences: Vec<String> = [
         "",
         "refund:}",

@@ -1,0 +1,123 @@
+//! How actions end: with a receipt, in the transaction of what ended them.
+
+use crate::action::event::{ActionSealed, Answered, Decided, Ended, Proposed};
+use crate::action::{ActionState, Answer};
+use crate::approval::Source;
+use crate::code::Code;
+use crate::decide::Case;
+use crate::effect::Outcome;
+use crate::id::{ActionId, ApprovalId, ReceiptId};
+use crate::journal::{Body, Refs};
+use crate::reply::Reply;
+use crate::stream::StreamId;
+use crate::view::Halt;
+
+impl From<Outcome> for Answer {
+    fn from(outcome: Outcome) -> Answer {
+        match outcome {
+            Outcome::Committed => Answer::Committed,
+            Outcome::Failed => Answer::Failed,
+            Outcome::Ambiguous => Answer::Ambiguous,
+        }
+    }
+}
+
+/// What ends: the pieces of an `action.ended` event.
+pub(crate) struct End {
+    pub(crate) action: ActionId,
+    pub(crate) result: Answer,
+    pub(crate) code: Option<Code>,
+    pub(crate) approval: Option<ApprovalId>,
+    pub(crate) decided: Option<Decided>,
+    pub(crate) proposal: Option<(Proposed, crate::journal::Payload)>,
+}
+
+/// Records the end of an action and its receipt.
+pub(crate) fn end(case: &mut Case<'_>, end: End) -> ReceiptId {
+    let receipt = case.receipt();
+    let refs = Refs { action: None, approval: end.approval, receipt: Some(receipt) };
+    let (proposal, payload) = end.proposal.unzip();
+    let data = Ended { code: end.code, decided: end.decided, result: end.result };
+    let body = Body::ActionEnded(data, ActionSealed { proposal });
+    case.record_with(StreamId::action(end.action), refs, body, payload);
+    receipt
+}
+
+/// Ends the action that holds this attempt, if it is recorded and still runs.
+pub(crate) fn end_held(
+    case: &mut Case<'_>,
+    action: ActionId,
+    effect: &StreamId,
+    fence: u64,
+    result: Answer,
+    code: Option<Code>,
+) -> Result<Option<ReceiptId>, Halt> {
+    match case.view.action(action)? {
+        Some(row) if row.runs(effect, fence) => {}
+        _ => return Ok(None),
+    }
+    Ok(Some(end(case, End { action, result, code, approval: None, decided: None, proposal: None })))
+}
+
+/// Answers for the unknown outcome of the action that held this attempt. It
+/// may still run, be ended, or have been ended by this very command.
+pub(crate) fn answer_held(
+    case: &mut Case<'_>,
+    action: ActionId,
+    effect: &StreamId,
+    fence: u64,
+    result: Answer,
+    source: Source,
+    lapsed_here: bool,
+) -> Result<Option<ReceiptId>, Halt> {
+    let Some(row) = case.view.action(action)? else { return Ok(None) };
+    if row.held != Some((*effect, fence)) {
+        return Ok(None);
+    }
+    match row.state {
+        ActionState::Running { .. } if !lapsed_here => end_held(case, action, effect, fence, result, None),
+        ActionState::Running { .. } | ActionState::Ended { result: Answer::Ambiguous, .. } => {
+            let receipt = case.receipt();
+            let refs = Refs { receipt: Some(receipt), ..Refs::NONE };
+            let body = Body::ActionAnswered(Answered { result, source }, crate::journal::Nothing {});
+            case.record(StreamId::action(action), refs, body);
+            Ok(Some(receipt))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Ends the action that waits for this approval, if it still does.
+pub(crate) fn end_waiting(
+    case: &mut Case<'_>,
+    action: ActionId,
+    approval: ApprovalId,
+    code: Code,
+) -> Result<Option<ReceiptId>, Halt> {
+    match case.view.action(action)? {
+        Some(row) if row.state == (ActionState::Waiting { approval }) => {}
+        _ => return Ok(None),
+    }
+    let result = if code == Code::ApprovalDenied { Answer::Denied } else { Answer::Blocked };
+    Ok(Some(end(
+        case,
+        End { action, result, code: Some(code), approval: None, decided: None, proposal: None },
+    )))
+}
+
+/// Ends a ready action whose time is over.
+pub(crate) fn lapse(case: &mut Case<'_>, stream: &StreamId) -> Result<Reply, Halt> {
+    let action = ActionId(stream.name);
+    let over = match case.view.action(action)? {
+        Some(row) => matches!(row.state, ActionState::Ready { until } if until < case.now),
+        None => false,
+    };
+    if over {
+        let code = Some(Code::NotStarted);
+        end(
+            case,
+            End { action, result: Answer::Blocked, code, approval: None, decided: None, proposal: None },
+        );
+    }
+    Ok(Reply::Done { changed: over })
+}

@@ -1,0 +1,215 @@
+//! An action's row and its fold.
+
+use crate::action::event::{Answer, Decided, Proposed};
+use crate::code::Code;
+use crate::id::{ApprovalId, ReceiptId};
+use crate::journal::{Body, Event, Index, Key, moment};
+use crate::pack::{Corrupt, Pack};
+use crate::record::{choice, record};
+use crate::stream::{StreamId, StreamKind};
+use crate::time::Timestamp;
+
+choice! {
+    /// Where an action stands.
+    pub enum ActionState {
+        /// Permitted, not started; ends by itself after `until`.
+        Ready = 1 { /// Until here, inclusive.
+            until: Timestamp },
+        /// A person is asked.
+        Waiting = 2 { /// The request.
+            approval: ApprovalId },
+        /// It holds its effect.
+        Running = 3 { /// The attempt.
+            fence: u64 },
+        /// It has its terminal answer.
+        Ended = 4 { /// The answer.
+            result: Answer, /// Why, unless committed.
+            code: Option<Code>, /// Its receipt.
+            receipt: ReceiptId },
+        /// Its unknown outcome became known.
+        Answered = 5 { /// Committed or failed.
+            result: Answer, /// The receipt of that.
+            receipt: ReceiptId, /// The receipt of the unknown outcome.
+            first: ReceiptId },
+    }
+}
+
+record! {
+    /// The private half of an action's row.
+    pub struct ActionPrivate {
+        /// The proposal as it was made.
+        proposal: Option<Proposed>,
+    }
+}
+
+/// An action's row.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ActionRow {
+    /// Where it stands.
+    pub state: ActionState,
+    /// The latest decision on it.
+    pub decided: Decided,
+    /// The effect and attempt it holds or held.
+    pub held: Option<(StreamId, u64)>,
+    /// The approval it waits for or used.
+    pub approval: Option<ApprovalId>,
+    /// When it was proposed.
+    pub created_at: Timestamp,
+    /// When its newest event was recorded.
+    pub updated_at: Timestamp,
+    /// The private half.
+    pub private: ActionPrivate,
+}
+
+impl Pack for ActionRow {
+    fn pack(&self, out: &mut Vec<u8>) {
+        self.state.pack(out);
+        self.decided.pack(out);
+        self.held.map(|(stream, _)| stream).pack(out);
+        self.held.map(|(_, fence)| fence).pack(out);
+        self.approval.pack(out);
+        self.created_at.pack(out);
+        self.updated_at.pack(out);
+    }
+
+    fn unpack(input: &mut &[u8]) -> Result<ActionRow, Corrupt> {
+        let (state, decided) = (Pack::unpack(input)?, Pack::unpack(input)?);
+        let held = match (Option::unpack(input)?, Option::unpack(input)?) {
+            (Some(stream), Some(fence)) => Some((stream, fence)),
+            (None, None) => None,
+            _ => return Err(Corrupt("held effect")),
+        };
+        Ok(ActionRow {
+            state,
+            decided,
+            held,
+            approval: Pack::unpack(input)?,
+            created_at: Pack::unpack(input)?,
+            updated_at: Pack::unpack(input)?,
+            private: ActionPrivate { proposal: None },
+        })
+    }
+}
+
+/// Number of a state in the index of states.
+#[must_use]
+pub const fn state_number(state: &ActionState) -> u8 {
+    match state {
+        ActionState::Ready { .. } => 1,
+        ActionState::Waiting { .. } => 2,
+        ActionState::Running { .. } => 3,
+        ActionState::Ended { result, .. } | ActionState::Answered { result, .. } => ended_number(*result),
+    }
+}
+
+/// Number of a terminal answer in the index of states.
+#[must_use]
+pub const fn ended_number(result: Answer) -> u8 {
+    10 + result.number()
+}
+
+impl ActionRow {
+    /// The keys it is found under.
+    #[must_use]
+    pub fn keys(&self) -> Vec<Key> {
+        let mut keys = Vec::with_capacity(3);
+        keys.push(Key::state(StreamKind::Action, state_number(&self.state), self.created_at));
+        if let Some(proposal) = &self.private.proposal {
+            keys.push(Key::of(Index::Name, &[proposal.name.as_bytes(), &[0], &moment(self.created_at)]));
+            if let ActionState::Ended { code: Some(code), result: Answer::Denied | Answer::Blocked, .. } =
+                self.state
+            {
+                keys.push(refusal_key(proposal, code, self.updated_at));
+            }
+        }
+        if let ActionState::Ready { until } = self.state {
+            keys.push(Key::due(until));
+        }
+        keys
+    }
+
+    /// The first receipt, once it has ended.
+    #[must_use]
+    pub fn receipt(&self) -> Option<ReceiptId> {
+        match self.state {
+            ActionState::Ended { receipt, .. } => Some(receipt),
+            ActionState::Answered { receipt, .. } => Some(receipt),
+            _ => None,
+        }
+    }
+
+    /// Whether it holds this attempt of this effect and has not ended.
+    #[must_use]
+    pub fn runs(&self, effect: &StreamId, fence: u64) -> bool {
+        self.state == ActionState::Running { fence } && self.held == Some((*effect, fence))
+    }
+}
+
+/// The key under which a refusal of this action with this code is found.
+#[must_use]
+pub(super) fn refusal_key(proposal: &Proposed, code: Code, at: Timestamp) -> Key {
+    Key::of(Index::Refusal, &[&proposal.action_hash.0, &[code.number()], &moment(at)])
+}
+
+/// The row after one more event; the state machine of an action.
+///
+/// # Errors
+/// [`Corrupt`] for an event that cannot follow.
+pub fn evolve(row: Option<ActionRow>, at: Timestamp, event: &Event) -> Result<ActionRow, Corrupt> {
+    const WRONG: Corrupt = Corrupt("sequence of an action's events");
+    let refs = &event.refs;
+    let (decided, sealed) = match &event.body {
+        Body::ActionStarted(data, sealed) => (&data.decided, Some(sealed)),
+        Body::ActionWaiting(data, sealed) => (&data.decided, Some(sealed)),
+        Body::ActionReady(data, sealed) => (&data.decided, Some(sealed)),
+        Body::ActionEnded(data, sealed) => (&data.decided, Some(sealed)),
+        Body::ActionAnswered(..) => (&None, None),
+        _ => return Err(WRONG),
+    };
+    let before = row.as_ref().map(|row| row.state.clone());
+    let mut row = match row {
+        Some(row) => row,
+        None => ActionRow {
+            state: ActionState::Ready { until: at },
+            decided: decided.clone().ok_or(WRONG)?,
+            held: None,
+            approval: None,
+            created_at: at,
+            updated_at: at,
+            private: ActionPrivate { proposal: sealed.and_then(|sealed| sealed.proposal.clone()) },
+        },
+    };
+    row.state = next(before.as_ref(), event).ok_or(WRONG)?;
+    if let Some(decided) = decided {
+        row.decided = decided.clone();
+    }
+    if let Body::ActionStarted(data, _) = &event.body {
+        row.held = Some((data.effect, data.fence));
+    }
+    row.approval = refs.approval.or(row.approval);
+    row.updated_at = at;
+    Ok(row)
+}
+
+/// The whole table: which state follows on which event, `None` if it cannot.
+fn next(state: Option<&ActionState>, event: &Event) -> Option<ActionState> {
+    use ActionState as S;
+    let refs = &event.refs;
+    match (state, &event.body) {
+        (None | Some(S::Ready { .. } | S::Waiting { .. }), Body::ActionStarted(data, _)) => {
+            Some(S::Running { fence: data.fence })
+        }
+        (None | Some(S::Ready { .. } | S::Waiting { .. }), Body::ActionWaiting(..)) => {
+            Some(S::Waiting { approval: refs.approval? })
+        }
+        (None | Some(S::Waiting { .. }), Body::ActionReady(data, _)) => Some(S::Ready { until: data.until }),
+        (
+            None | Some(S::Ready { .. } | S::Waiting { .. } | S::Running { .. }),
+            Body::ActionEnded(data, _),
+        ) => Some(S::Ended { result: data.result, code: data.code, receipt: refs.receipt? }),
+        (Some(S::Ended { result: Answer::Ambiguous, receipt: first, .. }), Body::ActionAnswered(data, _)) => {
+            Some(S::Answered { result: data.result, receipt: refs.receipt?, first: *first })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,16 @@
+//! Approvals: a question bound to one exact action, its answers, its one use.
+
+mod answer;
+mod ask;
+mod check;
+pub mod event;
+mod row;
+
+pub use answer::{Answer, Identity, Revocation};
+pub use ask::{Bound, ask_hash};
+pub use event::{Proof, Revoke, Said, Source, Status};
+pub use row::{ApprovalPrivate, ApprovalRow, Response, evolve};
+
+pub(crate) use answer::{answer, revoke};
+pub(crate) use ask::{Requested, find_denial, find_open, request};
+pub(crate) use check::{Check, check, consume, expire, lapse, take_back};

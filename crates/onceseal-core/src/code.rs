@@ -1,0 +1,188 @@
+//! Every answer that is not "done": one stable code, when trying again makes
+//! sense, and the sentence a person reads.
+
+use crate::record::word;
+
+word! {
+    /// When the same request may succeed.
+    pub enum Retry {
+        /// Not as it is: change the request.
+        Never = 1 => "never",
+        /// At once, with the same id.
+        SameId = 2 => "same_id",
+        /// Once a person has answered.
+        AfterApproval = 3 => "after_approval",
+        /// Once the unknown outcome is known.
+        AfterResolution = 4 => "after_resolution",
+        /// After a while.
+        Later = 5 => "later",
+    }
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $code:ident = $number:literal => $text:literal, $retry:ident, $sentence:literal;)*) => {
+        word! {
+            /// A stable code of a refusal or an unknown outcome.
+            pub enum Code { $($(#[$doc])* $code = $number => $text,)* }
+        }
+
+        impl Code {
+            /// When the same request may succeed.
+            #[must_use]
+            pub const fn retry(self) -> Retry {
+                match self { $(Code::$code => Retry::$retry,)* }
+            }
+
+            /// What happened and what to do next, for people.
+            #[must_use]
+            pub const fn sentence(self) -> &'static str {
+                match self { $(Code::$code => $sentence,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// Policy says no.
+    PolicyDenied = 1 => "policy_denied", Never,
+        "the policy denies this action; `onceseal policy explain` shows the rule";
+    /// A person said no.
+    ApprovalDenied = 2 => "approval_denied", Never,
+        "a person denied this action; it is not asked again before the request expires";
+    /// No such approval in this tenant.
+    ApprovalUnknown = 3 => "approval_unknown", Never,
+        "there is no such approval; leave the id out to have one requested";
+    /// The approval was given for something else.
+    ApprovalMismatch = 4 => "approval_mismatch", Never,
+        "the approval was given for another action; propose this one without it and it is asked anew";
+    /// Nobody has answered yet.
+    ApprovalPending = 5 => "approval_pending", AfterApproval,
+        "the approval has not been answered; repeat the call once it is granted";
+    /// The approval's time is over.
+    ApprovalExpired = 6 => "approval_expired", Never,
+        "the approval has expired; propose the action again to have it asked anew";
+    /// The approval was taken back.
+    ApprovalRevoked = 7 => "approval_revoked", Never,
+        "the approval was revoked; propose the action again to have it asked anew";
+    /// The approval has been used.
+    ApprovalUsed = 8 => "approval_used", Never,
+        "the approval has been used, and an approval counts once; propose the action again";
+    /// Nobody could answer such a request.
+    ApprovalUnanswerable = 9 => "approval_unanswerable", Never,
+        "nobody who could be proven here is entitled to answer; see `onceseal policy check`";
+    /// The approval has been answered already.
+    ApprovalDecided = 10 => "approval_decided", Never,
+        "the approval has already been decided, and the first decision stands";
+    /// This person may not answer.
+    NotEntitled = 11 => "not_entitled", Never,
+        "this person is not among those who may answer";
+    /// This kind of proof is not taken.
+    ProofNotTaken = 12 => "proof_not_taken", Never,
+        "the request does not take this kind of proof of identity";
+    /// The acting agent cannot approve its own action.
+    AgentCannotAnswer = 13 => "agent_cannot_answer", Never,
+        "the agent that acts cannot answer for its own action";
+    /// What was shown is not what is stored.
+    ShownDiffers = 14 => "shown_differs", Never,
+        "the answer repeats another hash than the request has; show the request again and answer that";
+    /// The name of the person is not acceptable.
+    PersonInvalid = 15 => "person_invalid", Never,
+        "a person is one printable line of at most 255 characters in NFC, without hidden characters";
+
+    /// The effect has happened.
+    Duplicate = 20 => "duplicate", Never,
+        "this effect has already happened; its result is the answer";
+    /// The effect is being attempted.
+    InProgress = 21 => "in_progress", Later,
+        "another attempt at this effect is under way; ask again after its lease ends";
+    /// Nobody knows whether the effect happened.
+    Ambiguous = 22 => "ambiguous", AfterResolution,
+        "nobody knows whether this effect happened; look at the remote, then `onceseal resolve` it";
+    /// Something else was done under this key.
+    EffectKeyConflict = 23 => "effect_key_conflict", Never,
+        "this effect key belongs to a different request; add what tells the two apart to the effect template";
+    /// As many attempts as the policy permits.
+    AttemptLimit = 24 => "attempt_limit", Never,
+        "the policy permits no further attempt at this effect";
+    /// The effect template has no value here.
+    EffectKeyError = 25 => "effect_key_error", Never,
+        "the effect template cannot be filled from these arguments";
+    /// The resource template has no value here.
+    ResourceError = 26 => "resource_error", Never,
+        "the resource template cannot be filled from these arguments";
+    /// The action was not started in time.
+    NotStarted = 27 => "not_started", Never,
+        "the action was proposed and not started in time; propose it again";
+
+    /// The id names another action.
+    IdReused = 40 => "id_reused", Never,
+        "this action id belongs to other content; use a new id";
+    /// No such action.
+    ActionUnknown = 41 => "action_unknown", Never,
+        "there is no action with this id";
+    /// No such effect.
+    EffectUnknown = 42 => "effect_unknown", Never,
+        "there is no effect with this key";
+    /// The command does not fit the state.
+    InvalidTransition = 43 => "invalid_transition", Never,
+        "the effect is not in a state that permits this";
+    /// The lease ended before the attempt began or was renewed.
+    LeaseLapsed = 44 => "lease_lapsed", AfterResolution,
+        "the lease ended first, so the outcome counts as unknown; resolve it before trying again";
+    /// A newer attempt, the remote or a person has answered.
+    Fenced = 45 => "fenced", Never,
+        "a newer attempt, the remote or a person has answered for this effect; the report is kept, the state stays";
+    /// Only an unknown outcome can be resolved.
+    NotAmbiguous = 46 => "not_ambiguous", Never,
+        "only an ambiguous effect can be resolved";
+    /// Not an operator.
+    NotOperator = 47 => "not_operator", Never,
+        "this person is not among the operators";
+    /// The remote was asked too early to say "absent".
+    TooEarly = 48 => "too_early", Later,
+        "the remote may still carry the attempt out; ask it again later";
+    /// What the rule needs has been erased.
+    Erased = 49 => "erased", Never,
+        "what this decision needs has been erased";
+    /// A value is outside its bounds.
+    OutOfBounds = 50 => "out_of_bounds", Never,
+        "a lease, deadline or text is outside its limits";
+
+    /// No policy is active.
+    PolicyMissing = 60 => "policy_missing", Never,
+        "no policy is active in this store; `onceseal init` writes one and `onceseal policy apply` activates it";
+    /// Another policy is active than the action was prepared under.
+    PolicyStale = 61 => "policy_stale", SameId,
+        "another policy is active now; prepare the action under it";
+    /// The policy file is older than the active policy.
+    PolicyFileOld = 62 => "policy_file_old", Never,
+        "this policy was active before and is not now; `onceseal policy apply` makes it active again";
+
+    /// The clock moved by more than an hour against the boot clock.
+    ClockJump = 80 => "clock_jump", Later,
+        "the clock moved by more than an hour; check it, then `onceseal doctor --accept-clock`";
+    /// The store had no room for the command in time.
+    StoreBusy = 81 => "store_busy", SameId,
+        "the store is busy and the command was not begun; repeat it";
+    /// Nobody knows whether the command was committed.
+    CommitUnknown = 82 => "commit_unknown", SameId,
+        "the store cannot say whether this was recorded; repeat the command with the same id";
+    /// The store cannot be used.
+    StoreFailed = 83 => "store_failed", Later,
+        "the store cannot be used; nothing was recorded";
+    /// The store was closed.
+    StoreClosed = 84 => "store_closed", Never,
+        "the store has been closed";
+    /// A stored row or event is not readable.
+    Corrupt = 85 => "corrupt", Never,
+        "a stored record is not readable; `onceseal audit` names it";
+    /// The store is older than what this account has seen.
+    StoreWentBack = 86 => "store_went_back", Never,
+        "the store is older than what was seen before; `onceseal doctor` says what may be repeated";
+    /// A rule failed in a way that is a fault of ours.
+    Internal = 87 => "internal", Never,
+        "a fault in Onceseal refused this command alone; nothing was recorded for it";
+    /// The store is not ours or is newer.
+    StoreForeign = 88 => "store_foreign", Never,
+        "the file is not a store this program can use; it was left as it is";
+}

@@ -1,0 +1,206 @@
+//! The one decision function, and the one fold.
+
+use crate::command::{Command, Stamped};
+use crate::id::ReceiptId;
+use crate::journal::{Body, Draft, Event, Payload, Refs, Row, Stored};
+use crate::pack::Corrupt;
+use crate::reply::Reply;
+use crate::stream::{StreamId, StreamKind};
+use crate::time::Timestamp;
+use crate::view::{Halt, Pinned, Read, View};
+use crate::{action, approval, effect, policy, store};
+
+/// What a command comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// Events to record, in order. A refusal may have some.
+    pub drafts: Vec<Draft>,
+    /// Leases to move.
+    pub renewals: Vec<Renewal>,
+    /// The answer.
+    pub reply: Reply,
+}
+
+/// The one change of a row without an event: the live lease of this fence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Renewal {
+    /// The effect.
+    pub stream: StreamId,
+    /// Its attempt.
+    pub fence: u64,
+    /// The new end.
+    pub lease_until: Timestamp,
+}
+
+/// Decides a command. Pure: the same arguments give the same verdict.
+///
+/// # Errors
+/// [`Halt`]: what must be seen first, or a row that does not decode.
+pub fn decide(pinned: &Pinned, view: &View, command: &Stamped, now: Timestamp) -> Result<Verdict, Halt> {
+    let mut case = Case {
+        pinned,
+        view,
+        command,
+        now,
+        drafts: Vec::new(),
+        renewals: Vec::new(),
+        receipts: 0,
+        closed: Vec::new(),
+    };
+    let reply = match &command.command {
+        Command::Run(run) => action::run(&mut case, run),
+        Command::Acquire(acquire) => action::acquire(&mut case, acquire),
+        Command::Reserve(reserve) => effect::reserve(&mut case, reserve),
+        Command::Begin(begin) => effect::begin(&mut case, begin),
+        Command::Renew(renew) => effect::renew(&mut case, renew),
+        Command::Settle(settle) => effect::settle(&mut case, settle),
+        Command::Reconcile(reconcile) => effect::reconcile(&mut case, reconcile),
+        Command::Resolve(resolve) => effect::resolve(&mut case, resolve),
+        Command::Lapse(stream) => match stream.kind {
+            StreamKind::Action => action::lapse(&mut case, stream),
+            StreamKind::Effect => effect::lapse(&mut case, stream),
+            StreamKind::Approval => approval::lapse(&mut case, stream),
+            _ => Ok(Reply::Done { changed: false }),
+        },
+        Command::Answer(answer) => approval::answer(&mut case, answer),
+        Command::Revoke(revocation) => approval::revoke(&mut case, revocation),
+        Command::Activate(activate) => policy::activate(&mut case, activate),
+        Command::Accept(accept) => store::accept(&mut case, accept),
+        Command::Note(note) => Ok(store::note(&mut case, note)),
+        Command::Create => store::create(&mut case),
+    }?;
+    Ok(Verdict { drafts: case.drafts, renewals: case.renewals, reply })
+}
+
+/// What a command reads on its usual path; `decide` may need more.
+#[must_use]
+pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
+    let tenant = &pinned.tenant;
+    match &command.command {
+        Command::Run(run) => {
+            let id = run.action.unwrap_or_else(|| command.action());
+            let key = run.proposal.key_for(id);
+            let mut reads = vec![
+                Read::Stream(tenant.policy()),
+                Read::Stream(StreamId::action(id)),
+                Read::Stream(tenant.effect(&key)),
+            ];
+            reads.extend(run.approval.map(|id| Read::Stream(StreamId::approval(id))));
+            reads
+        }
+        Command::Acquire(acquire) => {
+            let mut reads = vec![
+                Read::Stream(tenant.policy()),
+                Read::Stream(StreamId::action(acquire.action)),
+                Read::Payload(StreamId::action(acquire.action), 1),
+            ];
+            reads.extend(acquire.approval.map(|id| Read::Stream(StreamId::approval(id))));
+            reads
+        }
+        Command::Reserve(reserve) => vec![Read::Stream(tenant.effect(&reserve.key))],
+        Command::Begin(begin) => attempt(begin.attempt),
+        Command::Renew(renew) => attempt(renew.attempt),
+        Command::Settle(settle) => attempt(settle.attempt),
+        Command::Reconcile(reconcile) => vec![Read::Stream(reconcile.effect)],
+        Command::Resolve(resolve) => vec![Read::Stream(resolve.effect), Read::Stream(tenant.policy())],
+        Command::Lapse(stream) => vec![Read::Stream(*stream)],
+        Command::Answer(answer) => {
+            vec![Read::Stream(StreamId::approval(answer.approval)), Read::Stream(tenant.policy())]
+        }
+        Command::Revoke(revocation) => {
+            vec![Read::Stream(StreamId::approval(revocation.approval)), Read::Stream(tenant.policy())]
+        }
+        Command::Activate(activate) => {
+            vec![Read::Stream(tenant.policy()), Read::Policy(activate.policy.hash)]
+        }
+        Command::Accept(_) | Command::Create => vec![Read::Stream(tenant.store())],
+        Command::Note(_) => vec![],
+    }
+}
+
+fn attempt(attempt: effect::Holding) -> Vec<Read> {
+    vec![Read::Stream(attempt.effect), Read::Stream(StreamId::action(attempt.action))]
+}
+
+/// A row after one more event of its stream.
+///
+/// # Errors
+/// [`Corrupt`] for an event that cannot follow on the row.
+pub fn evolve(
+    stream: &StreamId,
+    row: Option<Row>,
+    sequence: u64,
+    at: Timestamp,
+    event: &Event,
+) -> Result<Row, Corrupt> {
+    if event.body.kind().stream() != stream.kind {
+        return Err(Corrupt("event in a foreign stream"));
+    }
+    Ok(match (stream.kind, row) {
+        (StreamKind::Action, None) => Row::Action(action::evolve(None, at, event)?),
+        (StreamKind::Action, Some(Row::Action(row))) => Row::Action(action::evolve(Some(row), at, event)?),
+        (StreamKind::Approval, None) => Row::Approval(approval::evolve(None, at, event)?),
+        (StreamKind::Approval, Some(Row::Approval(row))) => {
+            Row::Approval(approval::evolve(Some(row), at, event)?)
+        }
+        (StreamKind::Effect, None) => Row::Effect(effect::evolve(None, sequence, at, event)?),
+        (StreamKind::Effect, Some(Row::Effect(row))) => {
+            Row::Effect(effect::evolve(Some(row), sequence, at, event)?)
+        }
+        (StreamKind::Policy, None) => Row::Policy(policy::evolve(None, at, event)?),
+        (StreamKind::Policy, Some(Row::Policy(row))) => Row::Policy(policy::evolve(Some(row), at, event)?),
+        (StreamKind::Store | StreamKind::Note, None) => Row::Store(store::evolve(None, at, event)?),
+        (StreamKind::Store | StreamKind::Note, Some(Row::Store(row))) => {
+            Row::Store(store::evolve(Some(row), at, event)?)
+        }
+        _ => return Err(Corrupt("row of a foreign stream")),
+    })
+}
+
+/// A row after a renewal; `None` if it is not that fence's live attempt.
+#[must_use]
+pub fn renew(stored: &Stored, renewal: &Renewal) -> Option<Stored> {
+    let mut stored = stored.clone();
+    match &mut stored.row {
+        Row::Effect(row) if row.held() && row.fence == renewal.fence => row.renew(renewal.lease_until),
+        _ => return None,
+    }
+    Some(stored)
+}
+
+/// One command being decided, and what it has caused so far.
+pub(crate) struct Case<'a> {
+    pub(crate) pinned: &'a Pinned,
+    pub(crate) view: &'a View,
+    pub(crate) command: &'a Stamped,
+    pub(crate) now: Timestamp,
+    pub(crate) renewals: Vec<Renewal>,
+    /// Approvals that this command has ended: the view still shows them open.
+    pub(crate) closed: Vec<crate::id::ApprovalId>,
+    drafts: Vec<Draft>,
+    receipts: u32,
+}
+
+impl Case<'_> {
+    /// Records an event.
+    pub(crate) fn record(&mut self, stream: StreamId, refs: Refs, body: Body) {
+        self.record_with(stream, refs, body, None);
+    }
+
+    /// Records an event with the text it names.
+    pub(crate) fn record_with(&mut self, stream: StreamId, refs: Refs, body: Body, payload: Option<Payload>) {
+        self.drafts.push(Draft { stream, event: Event { refs, body }, payload });
+    }
+
+    /// A text to be kept beside the next event.
+    pub(crate) fn payload(&self, text: &str) -> Payload {
+        let n = u32::try_from(self.drafts.len()).unwrap_or(u32::MAX);
+        Payload { salt: self.command.payload_salt(n), text: text.to_owned() }
+    }
+
+    /// A new receipt id.
+    pub(crate) fn receipt(&mut self) -> ReceiptId {
+        self.receipts += 1;
+        self.command.receipt(self.receipts)
+    }
+}

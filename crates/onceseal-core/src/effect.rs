@@ -1,0 +1,17 @@
+//! Effects: at most one live attempt per key, and what became of each.
+
+pub mod event;
+mod gate;
+mod known;
+mod row;
+mod settle;
+
+pub use event::Outcome;
+pub use gate::Reserve;
+pub use known::{Finding, Reconcile, Resolve};
+pub use row::{EffectPrivate, EffectRow, EffectState, evolve};
+pub use settle::{Begin, Holding, Renew, Settle};
+
+pub(crate) use gate::{Gate, Take, gate, now, reserve, stored_result, take};
+pub(crate) use known::{reconcile, resolve};
+pub(crate) use settle::{begin, lapse, renew, settle};

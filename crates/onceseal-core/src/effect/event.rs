@@ -1,0 +1,120 @@
+//! What is recorded of an effect.
+
+use crate::approval::{Proof, Source};
+use crate::hash::Hash;
+use crate::record::{record, word};
+use crate::time::Timestamp;
+
+word! {
+    /// What became of an attempt.
+    pub enum Outcome {
+        /// It happened.
+        Committed = 1 => "committed",
+        /// It did not happen.
+        Failed = 2 => "failed",
+        /// Nobody knows.
+        Ambiguous = 3 => "ambiguous",
+    }
+}
+
+record! {
+    /// An attempt took the effect.
+    pub struct Acquired {
+        /// Whether the executor may run at once.
+        begun: bool,
+        /// The attempt ends here, however often it is renewed.
+        deadline: Timestamp,
+        /// The attempt's number.
+        fence: u64,
+        /// The holder may act until here without renewing.
+        lease_until: Timestamp,
+    }
+}
+
+record! {
+    /// Private part of an acquisition.
+    pub struct AcquiredSealed {
+        /// The effect key, on the stream's first event.
+        key: Option<String>,
+    }
+}
+
+record! {
+    /// The executor may run.
+    pub struct Begun {
+        /// The attempt's number.
+        fence: u64,
+    }
+}
+
+record! {
+    /// The holder reported.
+    pub struct Settled {
+        /// A short code of the executor.
+        code: Option<String>,
+        /// The attempt's number.
+        fence: u64,
+        /// What it reported.
+        outcome: Outcome,
+    }
+}
+
+record! {
+    /// Private part of a report.
+    pub struct SettledSealed {
+        /// The executor's error text.
+        error: Option<String>,
+        /// The result: this event's payload.
+        result: Option<Hash>,
+    }
+}
+
+record! {
+    /// The lease ended and nobody had reported.
+    pub struct Lapsed {
+        /// The attempt's number.
+        fence: u64,
+    }
+}
+
+record! {
+    /// The remote or a person answered.
+    pub struct Known {
+        /// The attempt's number.
+        fence: u64,
+        /// Committed or failed.
+        outcome: Outcome,
+        /// How the person was proven; absent for the remote.
+        proof: Option<Proof>,
+        /// Who answered.
+        source: Source,
+    }
+}
+
+record! {
+    /// Private part of such an answer.
+    pub struct KnownSealed {
+        /// What was known before: the error text it replaces.
+        cause: Option<String>,
+        /// Where the answer comes from.
+        evidence: Option<String>,
+        /// Who answered.
+        person: Option<String>,
+        /// Why.
+        reason: Option<String>,
+        /// The result: this event's payload.
+        result: Option<Hash>,
+    }
+}
+
+record! {
+    /// A holder reported after somebody else had answered; nothing changes.
+    pub struct Late {
+        /// Whether it says otherwise than what is recorded.
+        contradicts: bool,
+        /// The attempt's number.
+        fence: u64,
+        /// What it reported.
+        outcome: Outcome,
+    }
+}

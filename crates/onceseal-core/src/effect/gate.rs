@@ -1,0 +1,171 @@
+//! The retry table: whether a new attempt may take an effect.
+
+use crate::action::{Answer, Proposal, end_held};
+use crate::code::Code;
+use crate::decide::Case;
+use crate::effect::event::{Acquired, AcquiredSealed, Lapsed};
+use crate::effect::{EffectRow, EffectState};
+use crate::id::{ActionId, ApprovalId};
+use crate::journal::{Body, Nothing, Refs};
+use crate::limits;
+use crate::reply::{Attempt, EffectNow, Refusal, Reply};
+use crate::stream::StreamId;
+use crate::time::Span;
+use crate::view::Halt;
+
+/// Take an effect without policy or approval.
+#[derive(Debug, Clone)]
+pub struct Reserve {
+    /// The effect key, 1 to 1,024 bytes.
+    pub key: String,
+    /// Who holds it.
+    pub action: ActionId,
+    /// 1 s to 24 h.
+    pub lease: Span,
+}
+
+/// Whether an attempt may be made.
+pub(crate) enum Gate {
+    /// Yes, with this number.
+    Free { fence: u64 },
+    /// No.
+    Refused { code: Code, effect: EffectNow },
+}
+
+/// Asks the retry table. A lease found lapsed is recorded, whatever follows.
+pub(crate) fn gate(
+    case: &mut Case<'_>,
+    key: &str,
+    proposal: Option<&Proposal>,
+    max_attempts: Option<u32>,
+) -> Result<Gate, Halt> {
+    let stream = case.pinned.tenant.effect(key);
+    let Some(row) = case.view.effect(&stream)? else { return Ok(Gate::Free { fence: 1 }) };
+    if row.private.key.as_ref().is_some_and(|have| have != key) {
+        return Err(Halt::Unreadable);
+    }
+    let code = match row.state {
+        EffectState::Failed if max_attempts.is_some_and(|most| row.fence >= u64::from(most)) => {
+            Code::AttemptLimit
+        }
+        EffectState::Failed => return Ok(Gate::Free { fence: row.fence + 1 }),
+        EffectState::Committed => Code::Duplicate,
+        EffectState::Ambiguous => Code::Ambiguous,
+        EffectState::Reserved | EffectState::Executing if row.live(case.now) => Code::InProgress,
+        EffectState::Reserved | EffectState::Executing => {
+            let row = row.clone();
+            record_lapse(case, &stream, &row)?;
+            Code::Ambiguous
+        }
+    };
+    let Some(mut effect) = now(case, &stream, proposal)? else { return Err(Halt::Unreadable) };
+    if code == Code::Ambiguous {
+        effect.state = EffectState::Ambiguous;
+    }
+    let differs = effect.same_intent == Some(false);
+    let code = match code {
+        Code::Duplicate | Code::InProgress if differs => Code::EffectKeyConflict,
+        code => code,
+    };
+    Ok(Gate::Refused { code, effect })
+}
+
+/// An effect as it is, and what of it this proposal's principal may see.
+pub(crate) fn now(
+    case: &Case<'_>,
+    stream: &StreamId,
+    proposal: Option<&Proposal>,
+) -> Result<Option<EffectNow>, Halt> {
+    let Some(row) = case.view.effect(stream)? else { return Ok(None) };
+    let mut effect = EffectNow {
+        stream: *stream,
+        state: row.state,
+        fence: row.fence,
+        lease_until: row.lease_until.filter(|_| row.live(case.now)),
+        same_intent: None,
+        receipt: None,
+        stored: None,
+    };
+    let Some(proposal) = proposal else { return Ok(Some(effect)) };
+    let Some(holder) = case.view.action(row.holder)? else { return Ok(Some(effect)) };
+    let Some(held) = &holder.private.proposal else { return Ok(Some(effect)) };
+    let same = held.intent_hash == proposal.intent_hash();
+    effect.same_intent = Some(same);
+    let principal = proposal.principal();
+    if same && held.agent == principal.agent && held.user == principal.user {
+        effect.receipt = holder.receipt();
+        effect.stored = row.result_at.map(|sequence| (*stream, sequence));
+    }
+    Ok(Some(effect))
+}
+
+/// Where the result of this attempt is stored, if it is still the newest.
+pub(crate) fn stored_result(
+    case: &Case<'_>,
+    stream: &StreamId,
+    fence: u64,
+) -> Result<Option<(StreamId, u64)>, Halt> {
+    let row = case.view.effect(stream)?.filter(|row| row.fence == fence);
+    Ok(row.and_then(|row| row.result_at).map(|sequence| (*stream, sequence)))
+}
+
+/// Records that a lease ended without a report, for the effect and its action.
+pub(crate) fn record_lapse(case: &mut Case<'_>, stream: &StreamId, row: &EffectRow) -> Result<(), Halt> {
+    // Look first: what is missing must be seen before anything is recorded.
+    case.view.action(row.holder)?;
+    let refs = Refs { action: Some(row.holder), ..Refs::NONE };
+    case.record(*stream, refs, Body::EffectLapsed(Lapsed { fence: row.fence }, Nothing {}));
+    end_held(case, row.holder, stream, row.fence, Answer::Ambiguous, Some(Code::LeaseLapsed))?;
+    Ok(())
+}
+
+/// What is taken, and how.
+pub(crate) struct Take<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) action: ActionId,
+    pub(crate) approval: Option<ApprovalId>,
+    pub(crate) fence: u64,
+    pub(crate) lease: Span,
+    pub(crate) deadline: Span,
+    pub(crate) begun: bool,
+}
+
+/// Records that an attempt takes a free effect.
+pub(crate) fn take(case: &mut Case<'_>, take: Take<'_>) -> Attempt {
+    let effect = case.pinned.tenant.effect(take.key);
+    let deadline = case.now + take.deadline;
+    let lease_until = (case.now + take.lease).min(deadline);
+    let refs = Refs { action: Some(take.action), approval: take.approval, receipt: None };
+    let data = Acquired { begun: take.begun, deadline, fence: take.fence, lease_until };
+    let key = (take.fence == 1).then(|| take.key.to_owned());
+    case.record(effect, refs, Body::EffectAcquired(data, AcquiredSealed { key }));
+    Attempt {
+        action: take.action,
+        effect,
+        key: Some(take.key.to_owned()),
+        fence: take.fence,
+        lease_until,
+        deadline,
+        lease: take.lease,
+        begun: take.begun,
+        approval: take.approval,
+    }
+}
+
+pub(crate) fn reserve(case: &mut Case<'_>, reserve: &Reserve) -> Result<Reply, Halt> {
+    let key = &reserve.key;
+    let lease = reserve.lease;
+    let fits = (1..=limits::EFFECT_KEY_BYTES).contains(&key.len()) && !key.contains('\0');
+    if !fits || lease < limits::LEASE_MIN || lease > limits::LEASE_MAX {
+        return Ok(Code::OutOfBounds.into());
+    }
+    match gate(case, key, None, None)? {
+        Gate::Refused { code, effect } => Ok(Refusal { effect: Some(effect), ..Refusal::new(code) }.into()),
+        Gate::Free { fence } => {
+            let (action, deadline) = (reserve.action, limits::LEASE_MAX);
+            let taken =
+                take(case, Take { key, action, approval: None, fence, lease, deadline, begun: false });
+            Ok(Reply::Attempt(taken))
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! How an unknown outcome becomes known: the remote's word, or a person's.
+
+use crate::action::{Answer, active_policy, answer_held};
+use crate::approval::{Identity, Source};
+use crate::code::Code;
+use crate::decide::Case;
+use crate::effect::event::{Known, KnownSealed};
+use crate::effect::gate::{now, record_lapse};
+use crate::effect::{EffectRow, EffectState, Outcome};
+use crate::journal::{Body, Payload, Refs};
+use crate::limits;
+use crate::reply::{Refusal, Reply};
+use crate::stream::StreamId;
+use crate::time::Span;
+use crate::view::Halt;
+
+/// What the remote said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finding {
+    /// It happened; with its result as canonical JSON text.
+    Committed(Option<String>),
+    /// It did not happen.
+    Absent,
+}
+
+/// The remote's word on an attempt.
+#[derive(Debug, Clone)]
+pub struct Reconcile {
+    /// The effect.
+    pub effect: StreamId,
+    /// The attempt that was asked about.
+    pub fence: u64,
+    /// What it said.
+    pub finding: Finding,
+    /// How it is known: a reference of the remote.
+    pub evidence: Option<String>,
+    /// How long after a lease the remote may still carry the attempt out.
+    pub settle: Span,
+}
+
+/// A person's word on an unknown outcome.
+#[derive(Debug, Clone)]
+pub struct Resolve {
+    /// The effect.
+    pub effect: StreamId,
+    /// The attempt.
+    pub fence: u64,
+    /// Whether it happened.
+    pub happened: bool,
+    /// Why the person says so; not empty.
+    pub reason: String,
+    /// Where it can be looked up.
+    pub evidence: Option<String>,
+    /// Who says so.
+    pub person: Identity,
+}
+
+pub(crate) fn reconcile(case: &mut Case<'_>, reconcile: &Reconcile) -> Result<Reply, Halt> {
+    let Some(row) = case.view.effect(&reconcile.effect)?.cloned() else {
+        return Ok(Code::EffectUnknown.into());
+    };
+    let fits = row.fence == reconcile.fence;
+    let happened = matches!(reconcile.finding, Finding::Committed(_));
+    let code = match (row.state, happened) {
+        (EffectState::Committed, true) if fits => {
+            return Ok(Reply::Settled { state: row.state, receipt: None, repeated: true });
+        }
+        (EffectState::Executing | EffectState::Ambiguous, true) if fits => None,
+        (EffectState::Ambiguous, false) if fits => {
+            let settled = row.lease_until.is_none_or(|end| case.now >= end + reconcile.settle);
+            (!settled).then_some(Code::TooEarly)
+        }
+        _ => Some(Code::InvalidTransition),
+    };
+    if let Some(code) = code {
+        return Ok(Refusal { effect: now(case, &reconcile.effect, None)?, ..Refusal::new(code) }.into());
+    }
+    let text = match &reconcile.finding {
+        Finding::Committed(Some(text)) if text.len() > limits::RESULT_BYTES => {
+            return Ok(Code::OutOfBounds.into());
+        }
+        Finding::Committed(text) => text.as_deref(),
+        Finding::Absent => None,
+    };
+    let sealed = KnownSealed {
+        cause: row.private.error.clone(),
+        evidence: reconcile.evidence.clone(),
+        person: None,
+        reason: None,
+        result: None,
+    };
+    let data = Known { fence: row.fence, outcome: outcome(happened), proof: None, source: Source::Remote };
+    record(case, reconcile.effect, &row, data, sealed, text, false)
+}
+
+pub(crate) fn resolve(case: &mut Case<'_>, resolve: &Resolve) -> Result<Reply, Halt> {
+    let long = |text: &String| text.chars().count() > limits::ERROR_CHARS || text.contains('\0');
+    if resolve.reason.trim().is_empty()
+        || long(&resolve.reason)
+        || resolve.evidence.as_ref().is_some_and(long)
+    {
+        return Ok(Code::OutOfBounds.into());
+    }
+    if !resolve.person.is_valid() {
+        return Ok(Code::PersonInvalid.into());
+    }
+    let operators = active_policy(case)?;
+    if operators.is_some_and(|active| !active.policy.is_operator(&resolve.person)) {
+        return Ok(Code::NotOperator.into());
+    }
+    let Some(row) = case.view.effect(&resolve.effect)?.cloned() else {
+        return Ok(Code::EffectUnknown.into());
+    };
+    let lapses = row.held() && !row.live(case.now);
+    if row.fence != resolve.fence || !(row.state == EffectState::Ambiguous || lapses) {
+        return Ok(
+            Refusal { effect: now(case, &resolve.effect, None)?, ..Refusal::new(Code::NotAmbiguous) }.into()
+        );
+    }
+    if lapses {
+        record_lapse(case, &resolve.effect, &row)?;
+    }
+    let sealed = KnownSealed {
+        cause: row.private.error.clone(),
+        evidence: resolve.evidence.clone(),
+        person: Some(resolve.person.to_string()),
+        reason: Some(resolve.reason.clone()),
+        result: None,
+    };
+    let proof = Some(resolve.person.proof);
+    let data = Known { fence: row.fence, outcome: outcome(resolve.happened), proof, source: Source::Person };
+    record(case, resolve.effect, &row, data, sealed, None, lapses)
+}
+
+const fn outcome(happened: bool) -> Outcome {
+    if happened { Outcome::Committed } else { Outcome::Failed }
+}
+
+fn record(
+    case: &mut Case<'_>,
+    stream: StreamId,
+    row: &EffectRow,
+    data: Known,
+    mut sealed: KnownSealed,
+    result: Option<&str>,
+    lapsed_here: bool,
+) -> Result<Reply, Halt> {
+    case.view.action(row.holder)?;
+    let (outcome, source) = (data.outcome, data.source);
+    let payload = result.map(|text| case.payload(text));
+    sealed.result = payload.as_ref().map(Payload::hash);
+    let refs = Refs { action: Some(row.holder), ..Refs::NONE };
+    let body = if source == Source::Remote {
+        Body::EffectReconciled(data, sealed)
+    } else {
+        Body::EffectResolved(data, sealed)
+    };
+    case.record_with(stream, refs, body, payload);
+    let receipt =
+        answer_held(case, row.holder, &stream, row.fence, Answer::from(outcome), source, lapsed_here)?;
+    Ok(Reply::Settled { state: outcome.into(), receipt, repeated: false })
+}

@@ -1,0 +1,260 @@
+//! An effect's row and its fold.
+
+use crate::approval::Source;
+use crate::effect::event::Outcome;
+use crate::hash::Hash;
+use crate::id::ActionId;
+use crate::journal::{Body, Event, Key};
+use crate::pack::{Corrupt, Pack};
+use crate::record::{record, word};
+use crate::stream::StreamKind;
+use crate::time::Timestamp;
+
+word! {
+    /// Where an effect stands.
+    pub enum EffectState {
+        /// Taken; its executor may not run yet.
+        Reserved = 1 => "reserved",
+        /// Its executor may be running.
+        Executing = 2 => "executing",
+        /// It happened.
+        Committed = 3 => "committed",
+        /// The last attempt did not happen.
+        Failed = 4 => "failed",
+        /// Nobody knows whether the last attempt happened.
+        Ambiguous = 5 => "ambiguous",
+    }
+}
+
+impl From<Outcome> for EffectState {
+    fn from(outcome: Outcome) -> EffectState {
+        match outcome {
+            Outcome::Committed => EffectState::Committed,
+            Outcome::Failed => EffectState::Failed,
+            Outcome::Ambiguous => EffectState::Ambiguous,
+        }
+    }
+}
+
+record! {
+    /// The private half of an effect's row.
+    pub struct EffectPrivate {
+        /// Error text or note of the last answer.
+        error: Option<String>,
+        /// The effect key.
+        key: Option<String>,
+        /// Reference of the stored result.
+        result: Option<Hash>,
+    }
+}
+
+/// How many late reports a row remembers; older fences may be recorded again.
+const LATE_KEPT: usize = 64;
+
+/// An effect's row.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct EffectRow {
+    /// Where it stands.
+    pub state: EffectState,
+    /// The newest attempt; never reused, never restarted.
+    pub fence: u64,
+    /// The action of the newest attempt.
+    pub holder: ActionId,
+    /// The end of its lease; none in records made without one.
+    pub lease_until: Option<Timestamp>,
+    /// However often renewed, the lease ends here.
+    pub deadline: Timestamp,
+    /// Who last answered for this attempt; `None` while it lives, and when the
+    /// lease ended without an answer.
+    pub answered_by: Option<Source>,
+    /// The event whose payload is the stored result.
+    pub result_at: Option<u64>,
+    /// A short code of the executor.
+    pub code: Option<String>,
+    /// Fences that reported late.
+    pub late: Vec<u64>,
+    /// When the key was first taken.
+    pub created_at: Timestamp,
+    /// When its newest event was recorded.
+    pub updated_at: Timestamp,
+    /// The private half.
+    pub private: EffectPrivate,
+}
+
+impl Pack for EffectRow {
+    fn pack(&self, out: &mut Vec<u8>) {
+        self.state.pack(out);
+        self.fence.pack(out);
+        self.holder.pack(out);
+        self.lease_until.pack(out);
+        self.deadline.pack(out);
+        self.answered_by.pack(out);
+        self.result_at.pack(out);
+        self.code.pack(out);
+        self.late.pack(out);
+        self.created_at.pack(out);
+        self.updated_at.pack(out);
+    }
+
+    fn unpack(input: &mut &[u8]) -> Result<EffectRow, Corrupt> {
+        Ok(EffectRow {
+            state: Pack::unpack(input)?,
+            fence: Pack::unpack(input)?,
+            holder: Pack::unpack(input)?,
+            lease_until: Pack::unpack(input)?,
+            deadline: Pack::unpack(input)?,
+            answered_by: Pack::unpack(input)?,
+            result_at: Pack::unpack(input)?,
+            code: Pack::unpack(input)?,
+            late: Pack::unpack(input)?,
+            created_at: Pack::unpack(input)?,
+            updated_at: Pack::unpack(input)?,
+            private: EffectPrivate { error: None, key: None, result: None },
+        })
+    }
+}
+
+impl EffectRow {
+    /// Whether an attempt holds it, live or not.
+    #[must_use]
+    pub const fn held(&self) -> bool {
+        matches!(self.state, EffectState::Reserved | EffectState::Executing)
+    }
+
+    /// Whether an attempt holds it and its lease has not ended. The end of a
+    /// lease is inclusive; without a lease time nothing is live.
+    #[must_use]
+    pub fn live(&self, now: Timestamp) -> bool {
+        self.held() && self.lease_until.is_some_and(|until| now <= until)
+    }
+
+    /// Whether it is unknown because a lease ended and nobody answered since.
+    #[must_use]
+    pub fn lapsed_unanswered(&self) -> bool {
+        self.state == EffectState::Ambiguous && self.answered_by.is_none()
+    }
+
+    /// The keys it is found under.
+    #[must_use]
+    pub fn keys(&self) -> Vec<Key> {
+        let mut keys = Vec::with_capacity(2);
+        keys.push(Key::state(StreamKind::Effect, self.state.number(), self.created_at));
+        if self.held() {
+            keys.push(Key::due(self.lease_until.unwrap_or(self.updated_at)));
+        }
+        keys
+    }
+
+    /// Moves the lease: the one change of a row without an event.
+    pub fn renew(&mut self, until: Timestamp) {
+        self.lease_until = Some(until.min(self.deadline));
+    }
+}
+
+/// The row after one more event; the state machine of an effect.
+///
+/// # Errors
+/// [`Corrupt`] for an event that cannot follow.
+pub fn evolve(
+    row: Option<EffectRow>,
+    sequence: u64,
+    at: Timestamp,
+    event: &Event,
+) -> Result<EffectRow, Corrupt> {
+    const WRONG: Corrupt = Corrupt("sequence of an effect's events");
+    let state = next(row.as_ref(), &event.body).ok_or(WRONG)?;
+    let mut row = match (&event.body, row) {
+        (Body::EffectAcquired(data, sealed), row) => {
+            let holder = event.refs.action.ok_or(WRONG)?;
+            EffectRow {
+                state,
+                fence: data.fence,
+                holder,
+                lease_until: Some(data.lease_until),
+                deadline: data.deadline,
+                answered_by: None,
+                result_at: None,
+                code: None,
+                late: row.as_ref().map(|row| row.late.clone()).unwrap_or_default(),
+                created_at: row.as_ref().map_or(at, |row| row.created_at),
+                updated_at: at,
+                private: EffectPrivate {
+                    error: None,
+                    key: row.and_then(|row| row.private.key).or_else(|| sealed.key.clone()),
+                    result: None,
+                },
+            }
+        }
+        (_, Some(row)) => row,
+        (_, None) => return Err(WRONG),
+    };
+    match &event.body {
+        Body::EffectSettled(data, sealed) => {
+            row.answered_by = Some(Source::Holder);
+            row.code.clone_from(&data.code);
+            row.private.error.clone_from(&sealed.error);
+            row.private.result = sealed.result;
+            row.result_at = (data.outcome == Outcome::Committed).then_some(sequence);
+        }
+        Body::EffectReconciled(data, sealed) | Body::EffectResolved(data, sealed) => {
+            row.answered_by = Some(data.source);
+            row.private.error = sealed.reason.clone().or_else(|| sealed.evidence.clone());
+            if sealed.result.is_some() {
+                row.private.result = sealed.result;
+                row.result_at = Some(sequence);
+            }
+        }
+        Body::EffectLate(data, _) => {
+            row.late.push(data.fence);
+            if row.late.len() > LATE_KEPT {
+                row.late.remove(0);
+            }
+        }
+        _ => {}
+    }
+    row.state = state;
+    row.updated_at = at;
+    Ok(row)
+}
+
+/// The whole table: which state follows on which event, `None` if it cannot.
+fn next(row: Option<&EffectRow>, body: &Body) -> Option<EffectState> {
+    use EffectState as S;
+    let state = row.map(|row| row.state);
+    let fence = row.map_or(0, |row| row.fence);
+    match (state, body) {
+        (None | Some(S::Failed), Body::EffectAcquired(data, _)) if data.fence == fence + 1 => {
+            Some(if data.begun { S::Executing } else { S::Reserved })
+        }
+        (Some(S::Reserved), Body::EffectBegun(data, _)) if data.fence == fence => Some(S::Executing),
+        (Some(S::Executing), Body::EffectSettled(data, _)) if data.fence == fence => {
+            Some(data.outcome.into())
+        }
+        (Some(S::Reserved), Body::EffectSettled(data, _))
+            if data.fence == fence && data.outcome == Outcome::Ambiguous =>
+        {
+            Some(S::Ambiguous)
+        }
+        (Some(S::Ambiguous), Body::EffectSettled(data, _))
+            if data.fence == fence && data.outcome != Outcome::Ambiguous && row?.lapsed_unanswered() =>
+        {
+            Some(data.outcome.into())
+        }
+        (Some(S::Reserved | S::Executing), Body::EffectLapsed(data, _)) if data.fence == fence => {
+            Some(S::Ambiguous)
+        }
+        (Some(S::Ambiguous), Body::EffectResolved(data, _)) if data.fence == fence => {
+            Some(data.outcome.into())
+        }
+        (Some(S::Ambiguous), Body::EffectReconciled(data, _)) if data.fence == fence => {
+            Some(data.outcome.into())
+        }
+        (Some(S::Executing), Body::EffectReconciled(data, _))
+            if data.fence == fence && data.outcome == Outcome::Committed =>
+        {
+            Some(S::Committed)
+        }
+        (Some(state), Body::EffectLate(data, _)) if data.fence <= fence => Some(state),
+        _ => None,
+    }
+}

@@ -1,0 +1,235 @@
+//! What the holder of an attempt does with it: begin, renew, report; and what
+//! happens when it does not.
+//!
+//! A report is judged by its fence, not by time.
+
+use crate::action::{Answer, answer_held, end_held};
+use crate::approval::Source;
+use crate::code::Code;
+use crate::decide::{Case, Renewal};
+use crate::effect::event::{Begun, Late, Settled, SettledSealed};
+use crate::effect::gate::{now, record_lapse};
+use crate::effect::{EffectRow, EffectState, Outcome};
+use crate::id::{ActionId, ReceiptId};
+use crate::journal::{Body, Nothing, Payload, Refs};
+use crate::limits;
+use crate::reply::{Attempt, Refusal, Reply};
+use crate::stream::StreamId;
+use crate::time::Span;
+use crate::view::Halt;
+
+/// The names of an attempt; every command of its holder carries all three.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Holding {
+    /// The effect.
+    pub effect: StreamId,
+    /// The holder.
+    pub action: ActionId,
+    /// The attempt.
+    pub fence: u64,
+}
+
+impl From<&Attempt> for Holding {
+    fn from(attempt: &Attempt) -> Holding {
+        Holding { effect: attempt.effect, action: attempt.action, fence: attempt.fence }
+    }
+}
+
+/// Permit a reserved attempt's executor to run.
+#[derive(Debug, Clone)]
+pub struct Begin {
+    /// The attempt.
+    pub attempt: Holding,
+    /// The lease that was given, handed back in the reply.
+    pub lease: Span,
+}
+
+/// Move an attempt's lease to now + `lease`, never past its deadline.
+#[derive(Debug, Clone)]
+pub struct Renew {
+    /// The attempt.
+    pub attempt: Holding,
+    /// 1 s to 24 h.
+    pub lease: Span,
+}
+
+/// Report an attempt's outcome.
+#[derive(Debug, Clone)]
+pub struct Settle {
+    /// The attempt.
+    pub attempt: Holding,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// A short code of the executor.
+    pub code: Option<String>,
+    /// Its error text, at most 1,024 characters; more is cut.
+    pub error: Option<String>,
+    /// Its result as canonical JSON text, at most 64 KiB.
+    pub result: Option<String>,
+}
+
+pub(crate) fn begin(case: &mut Case<'_>, begin: &Begin) -> Result<Reply, Halt> {
+    let holding = begin.attempt;
+    let Some(row) = case.view.effect(&holding.effect)?.cloned() else {
+        return Ok(Code::EffectUnknown.into());
+    };
+    if !holds(&row, holding) || row.state != EffectState::Reserved {
+        return wrong(case, &row, holding);
+    }
+    if !row.live(case.now) {
+        return lapsed(case, &row, holding);
+    }
+    let refs = Refs { action: Some(holding.action), ..Refs::NONE };
+    case.record(holding.effect, refs, Body::EffectBegun(Begun { fence: holding.fence }, Nothing {}));
+    Ok(Reply::Attempt(Attempt {
+        action: holding.action,
+        effect: holding.effect,
+        key: row.private.key.filter(|key| !key.starts_with(crate::action::Action::OWN_KEY_PREFIX)),
+        fence: holding.fence,
+        lease_until: row.lease_until.unwrap_or(case.now),
+        deadline: row.deadline,
+        lease: begin.lease,
+        begun: true,
+        approval: None,
+    }))
+}
+
+pub(crate) fn renew(case: &mut Case<'_>, renew: &Renew) -> Result<Reply, Halt> {
+    let holding = renew.attempt;
+    if renew.lease < limits::LEASE_MIN || renew.lease > limits::LEASE_MAX {
+        return Ok(Code::OutOfBounds.into());
+    }
+    let Some(row) = case.view.effect(&holding.effect)?.cloned() else {
+        return Ok(Code::EffectUnknown.into());
+    };
+    if !holds(&row, holding) || !row.held() {
+        return wrong(case, &row, holding);
+    }
+    if !row.live(case.now) {
+        return lapsed(case, &row, holding);
+    }
+    // A renewal never takes time away that was given.
+    let lease_until = (case.now + renew.lease).min(row.deadline).max(row.lease_until.unwrap_or(case.now));
+    if row.lease_until != Some(lease_until) {
+        case.renewals.push(Renewal { stream: holding.effect, fence: holding.fence, lease_until });
+    }
+    Ok(Reply::Renewed { lease_until })
+}
+
+pub(crate) fn settle(case: &mut Case<'_>, settle: &Settle) -> Result<Reply, Halt> {
+    use EffectState as S;
+    use Outcome as O;
+    let holding = settle.attempt;
+    let Some(row) = case.view.effect(&holding.effect)?.cloned() else {
+        return Ok(Code::EffectUnknown.into());
+    };
+    if settle.result.as_ref().is_some_and(|text| text.len() > limits::RESULT_BYTES) {
+        return Ok(Code::OutOfBounds.into());
+    }
+    if !holds(&row, holding) {
+        return late(case, &row, settle);
+    }
+    match (row.state, settle.outcome) {
+        (S::Executing, _) | (S::Reserved, O::Ambiguous) => {
+            let receipt = record(case, settle)?;
+            Ok(Reply::Settled { state: settle.outcome.into(), receipt, repeated: false })
+        }
+        (S::Ambiguous, O::Committed | O::Failed) if row.lapsed_unanswered() => {
+            let receipt = record(case, settle)?;
+            Ok(Reply::Settled { state: settle.outcome.into(), receipt, repeated: false })
+        }
+        (S::Ambiguous, O::Ambiguous) => again(case, &row),
+        (state, outcome) if state == outcome.into() && row.answered_by == Some(Source::Holder) => {
+            again(case, &row)
+        }
+        (S::Reserved, _) => wrong(case, &row, holding),
+        _ => late(case, &row, settle),
+    }
+}
+
+pub(crate) fn lapse(case: &mut Case<'_>, stream: &StreamId) -> Result<Reply, Halt> {
+    let over = case.view.effect(stream)?.filter(|row| row.held() && !row.live(case.now)).cloned();
+    if let Some(row) = &over {
+        record_lapse(case, stream, row)?;
+    }
+    Ok(Reply::Done { changed: over.is_some() })
+}
+
+fn holds(row: &EffectRow, holding: Holding) -> bool {
+    row.fence == holding.fence && row.holder == holding.action
+}
+
+/// The report was recorded before: the answer is the first one's.
+fn again(case: &Case<'_>, row: &EffectRow) -> Result<Reply, Halt> {
+    let receipt = case.view.action(row.holder)?.and_then(crate::action::ActionRow::receipt);
+    Ok(Reply::Settled { state: row.state, receipt, repeated: true })
+}
+
+fn record(case: &mut Case<'_>, settle: &Settle) -> Result<Option<ReceiptId>, Halt> {
+    let Holding { effect, action, fence } = settle.attempt;
+    case.view.action(action)?;
+    let (sealed, payload) = sealed(case, settle);
+    let data = Settled { code: settle.code.clone(), fence, outcome: settle.outcome };
+    let refs = Refs { action: Some(action), ..Refs::NONE };
+    case.record_with(effect, refs, Body::EffectSettled(data, sealed), payload);
+    let answer = Answer::from(settle.outcome);
+    match settle.outcome {
+        Outcome::Ambiguous => end_held(case, action, &effect, fence, answer, Some(Code::Ambiguous)),
+        _ => answer_held(case, action, &effect, fence, answer, Source::Holder, false),
+    }
+}
+
+fn sealed(case: &Case<'_>, settle: &Settle) -> (SettledSealed, Option<Payload>) {
+    let payload = settle.result.as_deref().map(|text| case.payload(text));
+    let error = settle.error.as_ref().map(|text| text.chars().take(limits::ERROR_CHARS).collect());
+    (SettledSealed { error, result: payload.as_ref().map(Payload::hash) }, payload)
+}
+
+/// A report for an attempt that somebody else has answered for, or that a
+/// newer one has replaced: kept once per fence, if it is proven to be the
+/// holder's, and nothing changes.
+fn late(case: &mut Case<'_>, row: &EffectRow, settle: &Settle) -> Result<Reply, Halt> {
+    let Holding { effect, action, fence } = settle.attempt;
+    let was_holder = match case.view.action(action)? {
+        Some(held) => held.held == Some((effect, fence)),
+        None => holds(row, settle.attempt),
+    };
+    if !was_holder {
+        return wrong(case, row, settle.attempt);
+    }
+    let mut receipt = None;
+    if !row.late.contains(&fence) {
+        let id = case.receipt();
+        let (sealed, payload) = sealed(case, settle);
+        let known = if row.fence == fence { Some(row.state) } else { None };
+        let contradicts = known.is_some_and(|state| state != settle.outcome.into())
+            || (known.is_none() && settle.outcome != Outcome::Failed);
+        let refs = Refs { action: Some(action), approval: None, receipt: Some(id) };
+        let data = Late { contradicts, fence, outcome: settle.outcome };
+        case.record_with(effect, refs, Body::EffectLate(data, sealed), payload);
+        receipt = Some(id);
+    }
+    let effect = now(case, &effect, None)?;
+    Ok(Refusal { action: Some(action), receipt, effect, ..Refusal::new(Code::Fenced) }.into())
+}
+
+/// The lease ended before its holder came: recorded, and refused.
+fn lapsed(case: &mut Case<'_>, row: &EffectRow, holding: Holding) -> Result<Reply, Halt> {
+    record_lapse(case, &holding.effect, row)?;
+    let effect = now(case, &holding.effect, None)?.map(|mut effect| {
+        effect.state = EffectState::Ambiguous;
+        effect
+    });
+    Ok(Refusal { effect, ..Refusal::new(Code::LeaseLapsed) }.into())
+}
+
+/// What somebody is told who does not hold the attempt, or not in that state.
+fn wrong(case: &Case<'_>, row: &EffectRow, holding: Holding) -> Result<Reply, Halt> {
+    let code = match row.state {
+        EffectState::Ambiguous => Code::Ambiguous,
+        EffectState::Committed => Code::Duplicate,
+        _ if !holds(row, holding) && row.live(case.now) => Code::InProgress,
+        _ => Code::InvalidTransition,
+    };
+    Ok(Refusal { effect: now(case, &holding.effect, None)?, ..Refusal::new(code) }.into())
+}

@@ -1,0 +1,157 @@
+//! The table of event kinds: name, number, version, open and sealed part.
+
+use crate::action::event as action;
+use crate::approval::event as approval;
+use crate::effect::event as effect;
+use crate::id::{ActionId, ApprovalId, ReceiptId};
+use crate::pack::{Corrupt, Pack};
+use crate::policy::event as policy;
+use crate::record::{Fields, Json, record, word};
+use crate::store::event as store;
+
+record! {
+    /// Random ids of what an event concerns, besides its own stream.
+    pub struct Refs {
+        /// The action that holds or wants.
+        action: Option<ActionId>,
+        /// The approval.
+        approval: Option<ApprovalId>,
+        /// The receipt this event is the terminal answer of.
+        receipt: Option<ReceiptId>,
+    }
+}
+
+impl Refs {
+    /// No ids.
+    pub const NONE: Refs = Refs { action: None, approval: None, receipt: None };
+}
+
+record! {
+    /// A part with nothing in it.
+    pub struct Nothing {
+    }
+}
+
+/// One recorded fact before it is numbered, salted and chained.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Event {
+    /// Ids of what it concerns.
+    pub refs: Refs,
+    /// What happened.
+    pub body: Body,
+}
+
+/// A line of the table of kinds.
+#[derive(Debug, Clone, Copy)]
+pub struct KindInfo {
+    /// The kind.
+    pub kind: Kind,
+    /// What it means.
+    pub about: &'static str,
+    /// Fields of `data`.
+    pub data: &'static [(&'static str, &'static str)],
+    /// Fields of the sealed part.
+    pub sealed: &'static [(&'static str, &'static str)],
+}
+
+macro_rules! kinds {
+    ($($name:ident = $number:literal => $text:literal, $about:literal, $data:ty, $sealed:ty;)*) => {
+        word! {
+            /// A kind of event, version 1 each. An unlisted number does not decode.
+            pub enum Kind { $(#[doc = $about] $name = $number => $text,)* }
+        }
+
+        /// What happened, with its open and its sealed part.
+        #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+        pub enum Body { $(#[doc = $about] $name($data, $sealed),)* }
+
+        /// All kinds with their fields; `journal/kinds.md` is rendered from it.
+        pub const KINDS: &[KindInfo] = &[$(KindInfo {
+            kind: Kind::$name,
+            about: $about,
+            data: <$data as Fields>::FIELDS,
+            sealed: <$sealed as Fields>::FIELDS,
+        },)*];
+
+        impl Body {
+            /// Its kind.
+            #[must_use]
+            pub const fn kind(&self) -> Kind {
+                match self { $(Body::$name(..) => Kind::$name,)* }
+            }
+
+            /// Appends the canonical text of the open part.
+            pub fn write_data(&self, out: &mut String) {
+                match self { $(Body::$name(data, _) => data.json(out),)* }
+            }
+
+            /// Appends the canonical text of the sealed part; `{}` if nothing is private.
+            pub fn write_sealed(&self, out: &mut String) {
+                match self { $(Body::$name(_, sealed) => sealed.json(out),)* }
+            }
+
+            /// Appends the packed open part.
+            pub fn pack_data(&self, out: &mut Vec<u8>) {
+                match self { $(Body::$name(data, _) => data.pack(out),)* }
+            }
+
+            /// Appends the packed sealed part.
+            pub fn pack_sealed(&self, out: &mut Vec<u8>) {
+                match self { $(Body::$name(_, sealed) => sealed.pack(out),)* }
+            }
+
+            /// Reads both packed parts of an event of this kind.
+            ///
+            /// # Errors
+            /// [`Corrupt`] for bytes that were not written so.
+            pub fn unpack(kind: Kind, data: &[u8], sealed: &[u8]) -> Result<Body, Corrupt> {
+                Ok(match kind { $(Kind::$name => Body::$name(Pack::unpacked(data)?, Pack::unpacked(sealed)?),)* })
+            }
+        }
+    };
+}
+
+kinds! {
+    ActionStarted = 1 => "action.started", "An action may run: it holds its effect.",
+        action::Started, action::ActionSealed;
+    ActionWaiting = 2 => "action.waiting", "An action waits for the approval in `refs`.",
+        action::Waiting, action::ActionSealed;
+    ActionReady = 3 => "action.ready", "An action is permitted and not started.",
+        action::Readied, action::ActionSealed;
+    ActionEnded = 4 => "action.ended", "An action came to its terminal answer.",
+        action::Ended, action::ActionSealed;
+    ActionAnswered = 5 => "action.answered", "An action's unknown outcome became known.",
+        action::Answered, Nothing;
+    EffectAcquired = 10 => "effect.acquired", "An attempt of the action in `refs` took the effect.",
+        effect::Acquired, effect::AcquiredSealed;
+    EffectBegun = 11 => "effect.begun", "The attempt's executor may run.",
+        effect::Begun, Nothing;
+    EffectSettled = 12 => "effect.settled", "The attempt's holder reported its outcome.",
+        effect::Settled, effect::SettledSealed;
+    EffectLapsed = 13 => "effect.lapsed", "The attempt's lease ended without a report.",
+        effect::Lapsed, Nothing;
+    EffectReconciled = 14 => "effect.reconciled", "The remote answered for the attempt.",
+        effect::Known, effect::KnownSealed;
+    EffectResolved = 15 => "effect.resolved", "A person answered for the attempt.",
+        effect::Known, effect::KnownSealed;
+    EffectLate = 16 => "effect.late", "A holder reported after somebody else had answered.",
+        effect::Late, effect::SettledSealed;
+    ApprovalRequested = 20 => "approval.requested", "People are asked about the action in `refs`.",
+        approval::Requested, approval::RequestedSealed;
+    ApprovalAnswered = 21 => "approval.answered", "A person answered.",
+        approval::Responded, approval::PersonSealed;
+    ApprovalExpired = 22 => "approval.expired", "The approval's time was over.",
+        approval::Expired, Nothing;
+    ApprovalRevoked = 23 => "approval.revoked", "The approval was taken back.",
+        approval::Revoked, approval::PersonSealed;
+    ApprovalConsumed = 24 => "approval.consumed", "The action in `refs` used the approval.",
+        approval::Consumed, Nothing;
+    PolicyActivated = 30 => "policy.activated", "A policy became the active one; its text is the payload.",
+        policy::Activated, policy::ActivatedSealed;
+    StoreCreated = 40 => "store.created", "The tenant was made in this store.",
+        store::Created, Nothing;
+    StoreAccepted = 41 => "store.accepted", "A person accepted that the store went back.",
+        store::Accepted, store::AcceptedSealed;
+    NoteAppended = 50 => "note.appended", "Foreign evidence; the body is the payload.",
+        Nothing, store::NoteSealed;
+}

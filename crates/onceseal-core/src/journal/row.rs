@@ -1,0 +1,189 @@
+//! Rows: the present state of a stream, and the keys it is found under.
+
+use crate::action::ActionRow;
+use crate::approval::ApprovalRow;
+use crate::effect::EffectRow;
+use crate::hash::Hash;
+use crate::journal::{Body, Event, Kind};
+use crate::pack::{Corrupt, Pack};
+use crate::policy::PolicyRow;
+use crate::record::word;
+use crate::store::StoreRow;
+use crate::stream::StreamKind;
+use crate::time::Timestamp;
+
+/// The last event of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Head {
+    /// Its number; the first is 1.
+    pub sequence: u64,
+    /// Its hash.
+    pub hash: Hash,
+}
+
+/// A stream's row with its head.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Stored {
+    /// Where the stream ends.
+    pub head: Head,
+    /// What it folds to.
+    pub row: Row,
+}
+
+/// What a stream folds to. Each row has a half folded from open parts, and a
+/// private half folded from sealed parts, which may be missing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Row {
+    /// An action.
+    Action(ActionRow),
+    /// An approval.
+    Approval(ApprovalRow),
+    /// An effect.
+    Effect(EffectRow),
+    /// The active policy.
+    Policy(PolicyRow),
+    /// The store, or a note: nothing is decided from it.
+    Store(StoreRow),
+}
+
+word! {
+    /// What a stream or an event can be found by.
+    pub enum Index {
+        /// Receipt id → the event it is rendered from.
+        Receipt = 1 => "receipt",
+        /// Policy hash → the event that activated it.
+        PolicyText = 2 => "policy_text",
+        /// Kind, state, creation → streams of that state, oldest first.
+        State = 3 => "state",
+        /// Action name, creation → actions of that name, oldest first.
+        Name = 4 => "name",
+        /// Moment → streams that end by themselves then.
+        Due = 5 => "due",
+        /// Ask hash → the one pending or granted approval for it.
+        Ask = 6 => "ask",
+        /// Intent hash, expiry → denied approvals.
+        Denial = 7 => "denial",
+        /// Action hash, code, moment → refusals recorded.
+        Refusal = 8 => "refusal",
+    }
+}
+
+/// A key under which a stream or an event is found. Keys compare as bytes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// Which index.
+    pub index: Index,
+    /// The bytes, big-endian where they are numbers.
+    pub bytes: Vec<u8>,
+}
+
+impl Key {
+    /// A key of these parts, one after another.
+    #[must_use]
+    pub fn of(index: Index, parts: &[&[u8]]) -> Key {
+        Key { index, bytes: parts.concat() }
+    }
+
+    /// The key of a stream's state in lists.
+    #[must_use]
+    pub fn state(kind: StreamKind, state: u8, created_at: Timestamp) -> Key {
+        Key::of(Index::State, &[&[kind.number(), state], &moment(created_at)])
+    }
+
+    /// The key of a moment at which a stream ends by itself.
+    #[must_use]
+    pub fn due(at: Timestamp) -> Key {
+        Key::of(Index::Due, &[&moment(at)])
+    }
+}
+
+/// A moment as bytes that order as it does.
+#[must_use]
+pub fn moment(at: Timestamp) -> [u8; 8] {
+    at.micros().to_be_bytes()
+}
+
+impl Row {
+    /// The keys under which the stream is found as it is now.
+    #[must_use]
+    pub fn keys(&self) -> Vec<Key> {
+        match self {
+            Row::Action(row) => row.keys(),
+            Row::Approval(row) => row.keys(),
+            Row::Effect(row) => row.keys(),
+            Row::Policy(_) | Row::Store(_) => Vec::new(),
+        }
+    }
+
+    /// When its newest event was recorded.
+    #[must_use]
+    pub fn updated_at(&self) -> Timestamp {
+        match self {
+            Row::Action(row) => row.updated_at,
+            Row::Approval(row) => row.updated_at,
+            Row::Effect(row) => row.updated_at,
+            Row::Policy(row) => row.updated_at,
+            Row::Store(row) => row.updated_at,
+        }
+    }
+
+    /// The packed halves: the one folded from open parts, the private one.
+    #[must_use]
+    pub fn packed(&self) -> (Vec<u8>, Vec<u8>) {
+        match self {
+            Row::Action(row) => (row.packed(), row.private.packed()),
+            Row::Approval(row) => (row.packed(), row.private.packed()),
+            Row::Effect(row) => (row.packed(), row.private.packed()),
+            Row::Policy(row) => (row.packed(), Vec::new()),
+            Row::Store(row) => (row.packed(), Vec::new()),
+        }
+    }
+
+    /// Reads the packed halves of a row of this kind of stream.
+    ///
+    /// # Errors
+    /// [`Corrupt`] for bytes that were not written so.
+    pub fn unpack(kind: StreamKind, open: &[u8], private: &[u8]) -> Result<Row, Corrupt> {
+        Ok(match kind {
+            StreamKind::Action => {
+                Row::Action(ActionRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
+            }
+            StreamKind::Approval => {
+                Row::Approval(ApprovalRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
+            }
+            StreamKind::Effect => {
+                Row::Effect(EffectRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
+            }
+            StreamKind::Policy => Row::Policy(Pack::unpacked(open)?),
+            StreamKind::Store | StreamKind::Note => Row::Store(Pack::unpacked(open)?),
+        })
+    }
+}
+
+impl Event {
+    /// Keys under which this event is found for ever.
+    #[must_use]
+    pub fn keys(&self) -> Vec<Key> {
+        let receipt = self.refs.receipt.map(|id| Key::of(Index::Receipt, &[&id.0]));
+        let policy = match &self.body {
+            Body::PolicyActivated(data, _) => Some(Key::of(Index::PolicyText, &[&data.policy.0])),
+            _ => None,
+        };
+        receipt.into_iter().chain(policy).collect()
+    }
+}
+
+impl Kind {
+    /// Whose streams have events of this kind.
+    #[must_use]
+    pub const fn stream(self) -> StreamKind {
+        match self.number() {
+            ..10 => StreamKind::Action,
+            10..20 => StreamKind::Effect,
+            20..30 => StreamKind::Approval,
+            30..40 => StreamKind::Policy,
+            40..50 => StreamKind::Store,
+            50.. => StreamKind::Note,
+        }
+    }
+}

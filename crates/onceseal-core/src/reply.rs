@@ -1,0 +1,187 @@
+//! What a command answers. A refusal is an answer, not an error.
+
+use crate::action::Answer;
+use crate::approval::Status;
+use crate::code::Code;
+use crate::effect::EffectState;
+use crate::hash::Hash;
+use crate::id::{ActionId, ApprovalId, ReceiptId};
+use crate::stream::StreamId;
+use crate::time::{Span, Timestamp};
+
+/// The answer to a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// An attempt is handed out, here and never again.
+    Attempt(Attempt),
+    /// The action is recorded and permitted; it may be acquired until then.
+    Ready {
+        /// The action.
+        action: ActionId,
+        /// Until here, inclusive.
+        until: Timestamp,
+    },
+    /// A person must answer first. The action waits.
+    ApprovalNeeded {
+        /// The waiting action, which may be an earlier, identical one.
+        action: ActionId,
+        /// The request.
+        approval: ApprovalId,
+        /// When the request ends.
+        expires_at: Timestamp,
+        /// Whether the request was there before this command.
+        joined: bool,
+    },
+    /// The action has its terminal answer already.
+    Ended {
+        /// The action.
+        action: ActionId,
+        /// The answer.
+        result: Answer,
+        /// Why, unless committed.
+        code: Option<Code>,
+        /// Its receipt.
+        receipt: ReceiptId,
+        /// The result's place, if one is stored.
+        stored: Option<(StreamId, u64)>,
+    },
+    /// The effect's state after a report or an answer for it.
+    Settled {
+        /// Where the effect stands.
+        state: EffectState,
+        /// The action's receipt, if the holder is a recorded action.
+        receipt: Option<ReceiptId>,
+        /// Whether it was so before this command.
+        repeated: bool,
+    },
+    /// The lease now ends here.
+    Renewed {
+        /// The end, inclusive.
+        lease_until: Timestamp,
+    },
+    /// Where the approval stands after an answer or a revocation.
+    Approval {
+        /// Its status.
+        status: Status,
+        /// Distinct people who said yes.
+        yes: u32,
+        /// How many are needed.
+        quorum: u32,
+        /// Whether it was so before this command.
+        repeated: bool,
+    },
+    /// The policy with this hash is active.
+    Policy {
+        /// Its hash.
+        active: Hash,
+        /// Whether this command made it so.
+        changed: bool,
+    },
+    /// Another policy is active than the proposal was prepared under.
+    PolicyStale {
+        /// The active one.
+        active: Hash,
+    },
+    /// Done, or there was nothing to do.
+    Done {
+        /// Whether anything was recorded.
+        changed: bool,
+    },
+    /// No.
+    Refused(Box<Refusal>),
+}
+
+/// A permitted attempt: what its holder must name in every later command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// The action.
+    pub action: ActionId,
+    /// The effect's stream.
+    pub effect: StreamId,
+    /// The effect key; `None` if the action has none of its own.
+    pub key: Option<String>,
+    /// The attempt's number.
+    pub fence: u64,
+    /// The holder may act until here, inclusive, without renewing.
+    pub lease_until: Timestamp,
+    /// However often renewed, the lease ends here.
+    pub deadline: Timestamp,
+    /// The lease that was given, for renewals.
+    pub lease: Span,
+    /// Whether the executor may run now.
+    pub begun: bool,
+    /// The approval that was used for it.
+    pub approval: Option<ApprovalId>,
+}
+
+/// A "no", with all that a program needs to go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why.
+    pub code: Code,
+    /// The policy's reason, where the policy denied: `rule[0]`, …
+    pub reason: Option<String>,
+    /// The member that did not match, where something had to match.
+    pub field: Option<&'static str>,
+    /// The recorded action, if one was recorded.
+    pub action: Option<ActionId>,
+    /// Its receipt.
+    pub receipt: Option<ReceiptId>,
+    /// Whether the same was refused within the last minute, and nothing recorded.
+    pub repeated: bool,
+    /// The approval concerned.
+    pub approval: Option<ApprovalId>,
+    /// Where the approval stands, where that is why.
+    pub status: Option<Status>,
+    /// The effect as it is now, where that is why.
+    pub effect: Option<EffectNow>,
+}
+
+impl Refusal {
+    /// A refusal with nothing but its code.
+    #[must_use]
+    pub const fn new(code: Code) -> Refusal {
+        Refusal {
+            code,
+            reason: None,
+            field: None,
+            action: None,
+            receipt: None,
+            repeated: false,
+            approval: None,
+            status: None,
+            effect: None,
+        }
+    }
+}
+
+impl From<Refusal> for Reply {
+    fn from(refusal: Refusal) -> Reply {
+        Reply::Refused(Box::new(refusal))
+    }
+}
+
+impl From<Code> for Reply {
+    fn from(code: Code) -> Reply {
+        Refusal::new(code).into()
+    }
+}
+
+/// An effect as a refusal names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EffectNow {
+    /// Its stream.
+    pub stream: StreamId,
+    /// Where it stands.
+    pub state: EffectState,
+    /// The newest attempt.
+    pub fence: u64,
+    /// The end of a live lease.
+    pub lease_until: Option<Timestamp>,
+    /// Whether the holder asked for the same; `None` if that is not recorded.
+    pub same_intent: Option<bool>,
+    /// For the same intent: the holder's receipt.
+    pub receipt: Option<ReceiptId>,
+    /// For the same intent and principal: where the stored result is.
+    pub stored: Option<(StreamId, u64)>,
+}

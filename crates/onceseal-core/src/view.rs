@@ -1,0 +1,258 @@
+//! What a decision sees: rows by stream, and ranges of an index.
+//!
+//! A view is filled by a store. What it has not been given it does not guess:
+//! it answers [`Halt::Need`], and the store comes back with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::action::ActionRow;
+use crate::approval::ApprovalRow;
+use crate::effect::EffectRow;
+use crate::hash::Hash;
+use crate::id::{ActionId, ApprovalId};
+use crate::journal::{Index, Key, Payload, Row, Stored};
+use crate::policy::{ActivePolicy, PolicyRow};
+use crate::store::StoreRow;
+use crate::stream::{StreamId, Tenant};
+
+/// Something that must be seen before a command can be decided.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Read {
+    /// A stream's row.
+    Stream(StreamId),
+    /// Streams in a range of an index.
+    Range(Range),
+    /// A policy by its hash.
+    Policy(Hash),
+    /// The text kept beside an event.
+    Payload(StreamId, u64),
+}
+
+/// Keys of one index from `from` up to and including `to`, in key order.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Range {
+    /// The index.
+    pub index: Index,
+    /// The first key.
+    pub from: Vec<u8>,
+    /// The last key.
+    pub to: Vec<u8>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+impl Range {
+    /// Every key that is exactly these bytes.
+    #[must_use]
+    pub fn equal(key: Key) -> Range {
+        Range { index: key.index, from: key.bytes.clone(), to: key.bytes, limit: 64 }
+    }
+}
+
+/// Why a decision stopped without one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Halt {
+    /// It must see these first.
+    Need(Vec<Read>),
+    /// A row it must see does not decode.
+    Unreadable,
+}
+
+/// What a store found of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Loaded {
+    /// No event yet.
+    Absent,
+    /// Its row.
+    Row(Box<Stored>),
+    /// A row that does not decode.
+    Unreadable,
+}
+
+/// What is found by hash and never changes, and the tenant's constants.
+#[derive(Debug, Clone)]
+pub struct Pinned {
+    /// The tenant.
+    pub tenant: Tenant,
+    /// Who owns the store, as `os:<login>`; nobody in memory.
+    pub owner: Option<String>,
+    policies: BTreeMap<Hash, Option<Arc<ActivePolicy>>>,
+}
+
+impl Pinned {
+    /// The constants of a tenant, with no policy known yet.
+    #[must_use]
+    pub const fn new(tenant: Tenant, owner: Option<String>) -> Pinned {
+        Pinned { tenant, owner, policies: BTreeMap::new() }
+    }
+
+    /// Adds a policy, or the fact that no policy of this hash was ever active.
+    pub fn know(&mut self, hash: Hash, policy: Option<Arc<ActivePolicy>>) {
+        self.policies.insert(hash, policy);
+    }
+
+    /// Forgets that a hash was unknown: it may become active at any time.
+    pub fn forget_unknown(&mut self) {
+        self.policies.retain(|_, policy| policy.is_some());
+    }
+
+    /// The policy of this hash; `None` if it was never active.
+    ///
+    /// # Errors
+    /// [`Halt::Need`] until the store has looked.
+    pub fn policy(&self, hash: Hash) -> Result<Option<&Arc<ActivePolicy>>, Halt> {
+        match self.policies.get(&hash) {
+            Some(policy) => Ok(policy.as_ref()),
+            None => Err(Halt::Need(vec![Read::Policy(hash)])),
+        }
+    }
+}
+
+/// Rows and ranges, as of one moment.
+#[derive(Debug, Clone, Default)]
+pub struct View {
+    rows: BTreeMap<StreamId, Loaded>,
+    found: BTreeMap<Range, Vec<(Vec<u8>, StreamId)>>,
+    payloads: BTreeMap<(StreamId, u64), Option<Payload>>,
+    keys: BTreeSet<(Key, StreamId)>,
+}
+
+impl View {
+    /// Gives a stream as the store has it.
+    pub fn load(&mut self, stream: StreamId, loaded: Loaded) {
+        self.unlink(&stream);
+        if let Loaded::Row(stored) = &loaded {
+            self.keys.extend(stored.row.keys().into_iter().map(|key| (key, stream)));
+        }
+        self.rows.insert(stream, loaded);
+    }
+
+    /// Gives the streams a store has in a range.
+    pub fn load_range(&mut self, range: Range, found: Vec<(Vec<u8>, StreamId)>) {
+        self.found.insert(range, found);
+    }
+
+    /// Gives the text beside an event.
+    pub fn load_payload(&mut self, stream: StreamId, sequence: u64, payload: Option<Payload>) {
+        self.payloads.insert((stream, sequence), payload);
+    }
+
+    /// Whether this has been given.
+    #[must_use]
+    pub fn has(&self, read: &Read) -> bool {
+        match read {
+            Read::Stream(stream) => self.rows.contains_key(stream),
+            Read::Range(range) => self.found.contains_key(range),
+            Read::Payload(stream, sequence) => self.payloads.contains_key(&(*stream, *sequence)),
+            Read::Policy(_) => false,
+        }
+    }
+
+    /// A stream's row.
+    ///
+    /// # Errors
+    /// [`Halt`] if it was not given or does not decode.
+    pub fn stored(&self, stream: &StreamId) -> Result<Option<&Stored>, Halt> {
+        match self.rows.get(stream) {
+            Some(Loaded::Row(stored)) => Ok(Some(stored)),
+            Some(Loaded::Absent) => Ok(None),
+            Some(Loaded::Unreadable) => Err(Halt::Unreadable),
+            None => Err(Halt::Need(vec![Read::Stream(*stream)])),
+        }
+    }
+
+    /// The streams found in a range: what the store has, with the rows of this
+    /// view in place of what it had of them.
+    ///
+    /// # Errors
+    /// [`Halt::Need`] if the range was not given.
+    pub fn range(&self, range: &Range) -> Result<Vec<StreamId>, Halt> {
+        let found = self.found.get(range).ok_or_else(|| Halt::Need(vec![Read::Range(range.clone())]))?;
+        let stored = found.iter().filter(|(_, stream)| !self.rows.contains_key(stream)).cloned();
+        let first = (Key { index: range.index, bytes: range.from.clone() }, LOWEST);
+        let ours = self
+            .keys
+            .range(first..)
+            .take_while(|(key, _)| key.index == range.index && key.bytes <= range.to)
+            .map(|(key, stream)| (key.bytes.clone(), *stream));
+        let mut all: Vec<_> = stored.chain(ours).collect();
+        all.sort();
+        all.truncate(range.limit);
+        Ok(all.into_iter().map(|(_, stream)| stream).collect())
+    }
+
+    /// The text kept beside an event; `None` if it has been erased.
+    ///
+    /// # Errors
+    /// [`Halt::Need`] if it was not given.
+    pub fn payload(&self, stream: StreamId, sequence: u64) -> Result<Option<&Payload>, Halt> {
+        let payload = self.payloads.get(&(stream, sequence));
+        payload.map(Option::as_ref).ok_or_else(|| Halt::Need(vec![Read::Payload(stream, sequence)]))
+    }
+
+    /// An action's row.
+    ///
+    /// # Errors
+    /// As [`View::stored`].
+    pub fn action(&self, id: ActionId) -> Result<Option<&ActionRow>, Halt> {
+        Ok(self.stored(&StreamId::action(id))?.and_then(|stored| match &stored.row {
+            Row::Action(row) => Some(row),
+            _ => None,
+        }))
+    }
+
+    /// An approval's row.
+    ///
+    /// # Errors
+    /// As [`View::stored`].
+    pub fn approval(&self, id: ApprovalId) -> Result<Option<&ApprovalRow>, Halt> {
+        Ok(self.stored(&StreamId::approval(id))?.and_then(|stored| match &stored.row {
+            Row::Approval(row) => Some(row),
+            _ => None,
+        }))
+    }
+
+    /// An effect's row.
+    ///
+    /// # Errors
+    /// As [`View::stored`].
+    pub fn effect(&self, stream: &StreamId) -> Result<Option<&EffectRow>, Halt> {
+        Ok(self.stored(stream)?.and_then(|stored| match &stored.row {
+            Row::Effect(row) => Some(row),
+            _ => None,
+        }))
+    }
+
+    /// The row of the active policy.
+    ///
+    /// # Errors
+    /// As [`View::stored`].
+    pub fn policy(&self, tenant: &Tenant) -> Result<Option<&PolicyRow>, Halt> {
+        Ok(self.stored(&tenant.policy())?.and_then(|stored| match &stored.row {
+            Row::Policy(row) => Some(row),
+            _ => None,
+        }))
+    }
+
+    /// The store's own row.
+    ///
+    /// # Errors
+    /// As [`View::stored`].
+    pub fn store(&self, tenant: &Tenant) -> Result<Option<&StoreRow>, Halt> {
+        Ok(self.stored(&tenant.store())?.and_then(|stored| match &stored.row {
+            Row::Store(row) => Some(row),
+            _ => None,
+        }))
+    }
+
+    fn unlink(&mut self, stream: &StreamId) {
+        if let Some(Loaded::Row(stored)) = self.rows.get(stream) {
+            for key in stored.row.keys() {
+                self.keys.remove(&(key, *stream));
+            }
+        }
+    }
+}
+
+const LOWEST: StreamId = StreamId { kind: crate::stream::StreamKind::Action, name: [0; 16] };
