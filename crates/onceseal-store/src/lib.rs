@@ -1,0 +1,6 @@
+//! Where Onceseal keeps what it knows.
+//!
+//! Nothing here decides: the rules are `onceseal-core`'s, this crate moves
+//! their bytes.
+
+pub mod place;
