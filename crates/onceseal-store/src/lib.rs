@@ -4,3 +4,4 @@
 //! their bytes.
 
 pub mod place;
+pub mod turnstile;
