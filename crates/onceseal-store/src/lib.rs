@@ -3,5 +3,6 @@
 //! Nothing here decides: the rules are `onceseal-core`'s, this crate moves
 //! their bytes.
 
+pub mod mark;
 pub mod place;
 pub mod turnstile;
