@@ -294,6 +294,10 @@ fn what_another_account_owns_is_refused() {
         rustix::fs::chown(base.join(name), Some(stranger), None).expect("given away");
         assert_eq!(refusal(find(&surroundings)), ("state_foreign_owner", base.join(name)));
     }
+    symlink(base.join("xdg"), base.join("alias")).expect("a link");
+    std::os::unix::fs::lchown(base.join("alias"), Some(54_321), None).expect("given away");
+    let aliased = Surroundings { state: Some(base.join("alias/s").into()), ..surroundings.clone() };
+    assert_eq!(refusal(find(&aliased)), ("state_ancestor_owner", base.join("alias")));
     rustix::fs::chown(&base.path, Some(stranger), None).expect("given away");
     assert_eq!(refusal(find(&surroundings)), ("state_ancestor_owner", base.path.clone()));
     // To the stranger, these are its own; root's above are root's.

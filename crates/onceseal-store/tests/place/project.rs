@@ -122,6 +122,18 @@ fn a_project_copied_and_then_removed_was_moved() {
 }
 
 #[test]
+fn a_project_that_left_is_not_mistaken_for_the_one_that_took_its_path() {
+    let base = Base::new();
+    init_in(&base, "proj", 1).expect("made");
+    init_in(&base, "home", 2).expect("made");
+    copy(&base, "proj", "disk");
+    fs::remove_dir_all(base.join("proj")).expect("removed");
+    fs::rename(base.join("home"), base.join("proj")).expect("moved");
+    assert_eq!(id_in(&base, "disk").expect("moved"), id(1));
+    assert_eq!(id_in(&base, "proj").expect("moved"), id(2));
+}
+
+#[test]
 fn a_copy_is_refused_until_it_is_adopted_or_renewed() {
     let base = Base::new();
     init_in(&base, "proj", 1).expect("made");
@@ -242,24 +254,25 @@ fn git_ignores_the_project_file_and_clones_and_worktrees_get_an_id_of_their_own(
     fs::write(proj.join("sub/file"), "x").expect("a file");
     git(&["add", "."], &proj);
     git(&["commit", "-qm", "c"], &proj);
-    assert_eq!(init_in(&base, "proj", 1).expect("made").git, GitExclude::Added);
-    assert_eq!(git(&["status", "--porcelain"], &proj), "");
+    git(&["worktree", "add", "-q", "../tree"], &proj);
+    // The worktree's line goes where all worktrees read it.
+    for (n, name, line) in [
+        (1, "tree", GitExclude::Added),
+        (2, "proj", GitExclude::Already),
+        (3, "proj/sub", GitExclude::Already),
+    ] {
+        let made = init_in(&base, name, n).expect("made");
+        assert_eq!((made.project.id(), made.origin, made.git), (id(n), Origin::Created, line));
+        assert_eq!(git(&["status", "--porcelain"], &base.join(name)), "");
+    }
     assert_eq!(git(&["check-ignore", FILE], &proj), format!("{FILE}\n"));
 
     git(&["clone", "-q", "proj", "clone"], &base.path);
-    git(&["worktree", "add", "-q", "../tree"], &proj);
-    for (n, name) in [(2, "clone"), (3, "tree")] {
-        assert_eq!(refusal(find(&base.working_in(name))).0, "project_missing");
-        let made = init_in(&base, name, n).expect("made");
-        assert_eq!((made.project.id(), made.origin), (id(n), Origin::Created));
-        assert_eq!(git(&["status", "--porcelain"], &base.join(name)), "");
-    }
-    // The worktree shares the repository's exclude file.
-    assert_eq!(init_in(&base, "tree", 9).expect("there").git, GitExclude::Already);
-
-    assert_eq!(init_in(&base, "proj/sub", 4).expect("made").git, GitExclude::Already);
-    assert_eq!(git(&["status", "--porcelain"], &proj), "");
-    assert_eq!(id_in(&base, "proj").expect("found"), id(1));
+    assert_eq!(refusal(find(&base.working_in("clone"))).0, "project_missing");
+    let made = init_in(&base, "clone", 4).expect("made");
+    assert_eq!((made.project.id(), made.git), (id(4), GitExclude::Added));
+    assert_eq!(git(&["status", "--porcelain"], &base.join("clone")), "");
+    assert_eq!(id_in(&base, "proj").expect("found"), id(2));
 }
 
 #[test]
