@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use onceseal_core::json::{Object, Value};
 
-use crate::place::private::{self, Durability};
+use crate::place::private::{self, Content, Durability};
 use crate::place::{Concessions, Marks, PlaceError, Surroundings, record};
 
 const SCHEMA: &str = "onceseal.mark/v1";
@@ -87,9 +87,9 @@ impl MarkFile {
     pub fn read(&self) -> Result<Option<Mark>, MarkError> {
         self.marks.judge_file(&self.path)?;
         match private::read_file(&self.path, FILE_BYTES_MAX)? {
-            None => Ok(None),
-            Some(None) => Err(MarkError::Corrupt("is too long")),
-            Some(Some(bytes)) => parse(&bytes).map(Some).map_err(MarkError::Corrupt),
+            Content::Missing => Ok(None),
+            Content::TooLong => Err(MarkError::Corrupt("is too long")),
+            Content::Whole(bytes) => parse(&bytes).map(Some).map_err(MarkError::Corrupt),
         }
     }
 

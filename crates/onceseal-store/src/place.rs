@@ -153,7 +153,10 @@ impl Place {
         self.directory.make()?;
         private::make_file(&self.database)?;
         self.ground.judge_filesystem(self.directory.path())?;
-        self.database_state()?;
+        if self.database_state()? == Database::New {
+            // Whoever made the file may have died before this.
+            private::sync_directory(self.directory.path())?;
+        }
         Ok(())
     }
 
@@ -223,6 +226,21 @@ mod tests {
         let unknown: Probe = |_| Err(io::Error::from(io::ErrorKind::PermissionDenied));
         assert_eq!(find(&Concessions::default(), unknown).expect_err("unknown").code(), "state_io");
         assert!(!dir.path().join("state").exists(), "nothing was made");
+    }
+
+    #[test]
+    fn every_part_that_can_be_a_mount_of_its_own_is_looked_at() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let xdg_state_home = Some(dir.path().join("xdg").into());
+        let surroundings = Surroundings { state: None, xdg_state_home, ..surroundings(dir.path()) };
+        init(&surroundings, &Concessions::default(), ProjectId::new([7; 16])).expect("a project");
+        Place::find(&surroundings, &Concessions::default()).expect("safe").prepare().expect("made");
+        let root: Probe = |path| Ok(path.ends_with("onceseal").then_some("9p"));
+        let refusal = Ground::judge(&surroundings, &Concessions::default(), root).expect_err("9p");
+        assert_eq!(refusal.code(), "state_filesystem");
+        let directory: Probe = |path| Ok(path.ends_with("07".repeat(16)).then_some("9p"));
+        let refusal = Place::find_probing(&surroundings, &Concessions::default(), directory).expect_err("9p");
+        assert_eq!(refusal.code(), "state_filesystem");
     }
 
     #[test]

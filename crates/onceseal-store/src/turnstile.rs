@@ -1,9 +1,11 @@
 //! Processes that write one database take turns.
 //!
-//! SQLite's own waiting starves all but one. Whoever is next holds `<db>.gate`
-//! and waits for `<db>.lock`; whoever leaves must queue at the gate again. This
-//! gives fairness only: correctness is `BEGIN IMMEDIATE`. The kernel frees both
-//! when a process dies.
+//! SQLite's own waiting starves all but one. Here whoever is next holds
+//! `<db>.gate` and waits for `<db>.lock`; whoever leaves must queue at the gate
+//! again. The kernel wakes all who queue there, and the first to run gets it:
+//! with turns as long as a commit (100 µs and more) every process gets its
+//! share. The kernel frees both when a process dies. This gives fairness only:
+//! correctness is `BEGIN IMMEDIATE`.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -45,10 +47,10 @@ impl Turnstile {
         // they share.
         let turn = self.inside.turn.lock().unwrap_or_else(PoisonError::into_inner);
         private::lock(&self.gate)?;
-        let entered = private::lock(&self.inside.file);
+        let entered =
+            private::lock(&self.inside.file).map(|()| Held { file: &self.inside.file, _turn: turn });
         self.gate.unlock()?;
-        entered?;
-        Ok(Pass(Held { file: &self.inside.file, _turn: turn }))
+        entered.map(Pass)
     }
 
     /// The pass of the one process that sweeps, if no other has it.

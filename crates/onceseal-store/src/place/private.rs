@@ -15,32 +15,26 @@ use rustix::io::Errno;
 use super::error::{PlaceError, PlaceErrorKind, io_at};
 use super::judge::{Account, PRIVATE_DIRECTORY, PRIVATE_FILE};
 
-/// Makes a directory if it is missing, so that it outlives a power loss; says
-/// whether it was.
-pub(crate) fn make_directory(path: &Path) -> Result<bool, PlaceError> {
+/// Makes a directory, unless something stands there, and sees that it outlives
+/// a power loss, whoever made it.
+pub(crate) fn make_directory(path: &Path) -> Result<(), PlaceError> {
     match DirBuilder::new().mode(PRIVATE_DIRECTORY).create(path) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-        Err(error) => return Err(io_at("make a directory", path)(error)),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(io_at("make a directory", path)(error));
+        }
+        _ => {}
     }
-    if let Some(parent) = path.parent() {
-        sync_directory(parent)?;
-    }
-    Ok(true)
+    path.parent().map_or(Ok(()), sync_directory)
 }
 
-/// Makes an empty file if nothing stands there, so that it outlives a power
-/// loss; says whether it did.
-pub(crate) fn make_file(path: &Path) -> Result<bool, PlaceError> {
+/// Makes an empty file, unless something stands there; opens nothing that
+/// does. Its directory is left to be synced.
+pub(crate) fn make_file(path: &Path) -> Result<(), PlaceError> {
     match open(path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL) {
-        Ok(file) => file.sync_all().map_err(io_at("write a file to disk", path))?,
-        Err(Errno::EXIST) => return Ok(false),
-        Err(error) => return Err(io_at("make a file", path)(error.into())),
+        Ok(file) => file.sync_all().map_err(io_at("write a file to disk", path)),
+        Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(io_at("make a file", path)(error.into())),
     }
-    if let Some(parent) = path.parent() {
-        sync_directory(parent)?;
-    }
-    Ok(true)
 }
 
 /// Opens a file that processes lock, made if it is missing.
@@ -68,13 +62,20 @@ pub(crate) fn lock(file: &File) -> io::Result<()> {
     }
 }
 
-/// Reads a regular file of at most `limit` bytes; `None` if it is missing,
-/// `Some(None)` if it is longer.
-pub(crate) fn read_file(path: &Path, limit: usize) -> Result<Option<Option<Vec<u8>>>, PlaceError> {
+/// What a file holds.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    Missing,
+    TooLong,
+    Whole(Vec<u8>),
+}
+
+/// Reads a regular file of at most `limit` bytes.
+pub(crate) fn read_file(path: &Path, limit: usize) -> Result<Content, PlaceError> {
     // Not to hang on a pipe that nobody writes.
     let file = match open(path, OFlags::RDONLY | OFlags::NONBLOCK) {
         Ok(file) => file,
-        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::NOENT) => return Ok(Content::Missing),
         Err(error) => return Err(refused_open(path, error)),
     };
     if !file.metadata().map_err(io_at("look at a file", path))?.is_file() {
@@ -82,7 +83,7 @@ pub(crate) fn read_file(path: &Path, limit: usize) -> Result<Option<Option<Vec<u
     }
     let mut bytes = Vec::new();
     file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(io_at("read a file", path))?;
-    Ok(Some((bytes.len() <= limit).then_some(bytes)))
+    Ok(if bytes.len() <= limit { Content::Whole(bytes) } else { Content::TooLong })
 }
 
 /// Whether a replaced file must outlive a power loss.
@@ -139,7 +140,7 @@ fn refused_open(path: &Path, error: Errno) -> PlaceError {
     PlaceError::at(path, kind)
 }
 
-fn sync_directory(path: &Path) -> Result<(), PlaceError> {
+pub(crate) fn sync_directory(path: &Path) -> Result<(), PlaceError> {
     File::open(path)
         .and_then(|directory| directory.sync_all())
         .map_err(io_at("write a directory to disk", path))
@@ -149,6 +150,7 @@ fn sync_directory(path: &Path) -> Result<(), PlaceError> {
 mod tests {
     use super::*;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::process::Command;
 
     fn mode(path: &Path) -> u32 {
         fs::symlink_metadata(path).expect("it exists").mode() & 0o7777
@@ -158,10 +160,12 @@ mod tests {
     fn what_is_made_is_private_and_made_once() {
         let dir = tempfile::tempdir().expect("a directory");
         let (inner, file) = (dir.path().join("d"), dir.path().join("f"));
-        assert!(make_directory(&inner).expect("made"));
-        assert!(!make_directory(&inner).expect("there"));
-        assert!(make_file(&file).expect("made"));
-        assert!(!make_file(&file).expect("there"));
+        make_directory(&inner).expect("made");
+        make_file(&file).expect("made");
+        fs::write(&file, "kept").expect("written");
+        make_directory(&inner).expect("there");
+        make_file(&file).expect("there");
+        assert_eq!(fs::read(&file).expect("read"), b"kept");
         open_lock(&dir.path().join("l"), &Account::of_process()).expect("opened");
         assert_eq!((mode(&inner), mode(&file), mode(&dir.path().join("l"))), (0o700, 0o600, 0o600));
     }
@@ -171,9 +175,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = |name: &str| dir.path().join(name);
         symlink(path("elsewhere"), path("link")).expect("a link");
-        let pipe = Mode::from_raw_mode(0o600);
-        rustix::fs::mknodat(rustix::fs::CWD, path("pipe"), rustix::fs::FileType::Fifo, pipe, 0)
-            .expect("a pipe");
+        let made = Command::new("mkfifo").arg(path("pipe")).status().expect("run");
+        assert!(made.success());
         fs::create_dir(path("dir")).expect("a directory");
         fs::write(path("shared"), "").expect("a file");
         fs::set_permissions(path("shared"), fs::Permissions::from_mode(0o660)).expect("its mode");
@@ -195,14 +198,14 @@ mod tests {
     fn reading_is_bounded_and_replacing_leaves_nothing_behind() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("f");
-        assert_eq!(read_file(&path, 4).expect("missing"), None);
+        assert_eq!(read_file(&path, 4).expect("missing"), Content::Missing);
         // A link left where the next version is written must not be written through.
         fs::write(dir.path().join("victim"), "keep").expect("a file");
         fs::hard_link(dir.path().join("victim"), dir.path().join("f.new")).expect("a link");
         replace_file(&path, b"1234", Durability::Synced).expect("written");
-        assert_eq!(read_file(&path, 4).expect("read"), Some(Some(b"1234".to_vec())));
+        assert_eq!(read_file(&path, 4).expect("read"), Content::Whole(b"1234".to_vec()));
         replace_file(&path, b"12345", Durability::Loose).expect("written");
-        assert_eq!(read_file(&path, 4).expect("read"), Some(None));
+        assert_eq!(read_file(&path, 4).expect("read"), Content::TooLong);
         assert_eq!(fs::read(dir.path().join("victim")).expect("read"), b"keep");
         assert_eq!(mode(&path), 0o600);
         let names: Vec<_> = fs::read_dir(dir.path()).expect("listed").collect();

@@ -11,7 +11,7 @@ use onceseal_core::json::{Object, Value};
 
 use super::error::{PlaceError, PlaceErrorKind};
 use super::judge::lstat;
-use super::private::{self, Durability};
+use super::private::{self, Content, Durability};
 use super::record;
 
 const SCHEMA: &str = "onceseal.project/v1";
@@ -83,9 +83,9 @@ pub(crate) fn read(root: &Path) -> Result<Option<ProjectId>, PlaceError> {
     let path = root.join(DIRECTORY).join(FILE);
     let unreadable = |reason| PlaceError::at(&path, PlaceErrorKind::ProjectUnreadable(reason));
     let bytes = match private::read_file(&path, FILE_BYTES_MAX)? {
-        None => return Ok(None),
-        Some(None) => return Err(unreadable("is too long")),
-        Some(Some(bytes)) => bytes,
+        Content::Missing => return Ok(None),
+        Content::TooLong => return Err(unreadable("is too long")),
+        Content::Whole(bytes) => bytes,
     };
     let object = record::read(&bytes, SCHEMA, 2).map_err(unreadable)?;
     match object.get("id").and_then(Value::as_text).and_then(ProjectId::parse) {

@@ -15,7 +15,7 @@ use onceseal_core::json::{Object, Value};
 
 use super::error::{PlaceError, PlaceErrorKind, io_at};
 use super::judge::Account;
-use super::private::{self, Durability};
+use super::private::{self, Content, Durability};
 use super::project::{self, ProjectId};
 use super::record;
 
@@ -78,9 +78,9 @@ impl Roots {
         account.owns_file(&path)?;
         let unreadable = |reason| PlaceError::at(&path, PlaceErrorKind::RootsUnreadable(reason));
         match private::read_file(&path, FILE_BYTES_MAX)? {
-            None => Ok(Roots::default()),
-            Some(None) => Err(unreadable("is too long")),
-            Some(Some(bytes)) => Roots::parse(&bytes).map_err(unreadable),
+            Content::Missing => Ok(Roots::default()),
+            Content::TooLong => Err(unreadable("is too long")),
+            Content::Whole(bytes) => Roots::parse(&bytes).map_err(unreadable),
         }
     }
 
