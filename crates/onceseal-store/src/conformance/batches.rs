@@ -2,8 +2,8 @@
 //! alone, and fail alone.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use onceseal_core::action::{Acquire, Reach};
 use onceseal_core::approval::Status;
@@ -33,6 +33,7 @@ suite! { "batches":
     a_panic_refuses_its_command_alone
     a_failed_save_is_repeated_one_command_at_a_time
     a_failed_save_leaves_nothing_behind
+    a_batch_ends_when_its_time_is_over
     a_full_queue_is_busy
     a_withdrawn_command_never_runs
     a_command_runs_although_nobody_waits_for_its_answer
@@ -48,6 +49,13 @@ fn refused(answer: &Answered) -> Option<Code> {
 fn absent(world: &World<'_>, stream: &StreamId) -> Verdict {
     let found = world.store.read(|snapshot| snapshot.stream(stream))?;
     ensure_eq!(found, Loaded::Absent, "{stream} was never written");
+    Ok(())
+}
+
+fn taken(world: &World<'_>, keys: &[&str]) -> Verdict {
+    for key in keys {
+        ensure_eq!(world.effect(&world.effect_of(key))?.fence, 1, "{key} was taken once");
+    }
     Ok(())
 }
 
@@ -93,8 +101,10 @@ fn a_batch_shows_what_its_own_commands_have_recorded(subject: &dyn Subject) -> V
     let [early, proposed, acquired] = &answers[..] else { return Err(Failure::new("three answers")) };
     ensure_eq!(refused(early), Some(Code::ActionUnknown), "before it was proposed");
     take!(proposed, Ok(Reply::Ready { .. }) => (), "proposed");
-    take!(acquired, Ok(Reply::Attempt(taken)) if taken.action == action => (), "its text is there in the same batch");
-    Ok(())
+    take!(acquired, Ok(Reply::Attempt(attempt)) if attempt.action == action => (), "its text is there in the same batch");
+    let row = world.action(action)?;
+    ensure_eq!(row.held.map(|(_, fence)| fence), Some(1), "and it runs");
+    super::journal::chained(&world.store)
 }
 
 fn a_policy_activated_in_a_batch_decides_what_follows_in_it(subject: &dyn Subject) -> Verdict {
@@ -138,6 +148,7 @@ fn an_unreadable_row_refuses_its_command_alone(subject: &dyn Subject) -> Verdict
     ])?;
     let codes: Vec<_> = answers.iter().map(refused).collect();
     ensure_eq!(codes, [None, Some(Code::Corrupt), Some(Code::Corrupt), None], "the others are not harmed");
+    taken(&world, &["a", "b"])?;
     absent(&world, &damaged)
 }
 
@@ -157,62 +168,94 @@ fn a_panic_refuses_its_command_alone(subject: &dyn Subject) -> Verdict {
     let codes: Vec<_> = answers.iter().map(refused).collect();
     ensure_eq!(codes, [None, Some(Code::Internal), None], "the others are not harmed");
     attempt(world.reserve("c", unknown_action(1))?)?;
+    taken(&world, &["a", "b", "c"])?;
     absent(&world, &world.effect_of("panic"))
 }
 
-/// Saving fails while this is set, if the changes touch this stream.
-struct Fails(StreamId, Arc<AtomicBool>);
+/// While this is set, an event comes twice in changes that touch this stream:
+/// no backend can save that, and it notices only after it has begun.
+struct Poison(StreamId, Arc<AtomicBool>);
 
-impl Tamper for Fails {
-    fn saving(&mut self, changes: Changes) -> Result<Option<Changes>, StoreError> {
+impl Tamper for Poison {
+    fn saving(&mut self, mut changes: Changes) -> Result<Option<Changes>, StoreError> {
         let touched = changes.rows.iter().any(|change| change.stream == self.0);
         if touched && self.1.load(Ordering::SeqCst) {
-            return Err(StoreError::with(Code::StoreFailed, "on purpose"));
+            let twice = changes.events.last().cloned();
+            changes.events.extend(twice);
         }
         Ok(Some(changes))
     }
 }
 
-fn failing<'a>(subject: &'a dyn Subject, key: &str, now: &Arc<AtomicBool>) -> Result<World<'a>, Failure> {
+fn poisoned<'a>(subject: &'a dyn Subject, key: &str, now: &Arc<AtomicBool>) -> Result<World<'a>, Failure> {
     World::with(subject, "default", |mut parts| {
         let stream = parts.tenant.effect(key);
-        parts.backend = tamper::backend(parts.backend, Fails(stream, now.clone()));
+        parts.backend = tamper::backend(parts.backend, Poison(stream, now.clone()));
         parts
     })
 }
 
 fn a_failed_save_is_repeated_one_command_at_a_time(subject: &dyn Subject) -> Verdict {
-    let world = failing(subject, "poison", &Arc::new(AtomicBool::new(true)))?;
+    let world = poisoned(subject, "poison", &Arc::new(AtomicBool::new(true)))?;
     let keys = ["a", "poison", "b", "a"];
     let answers = world.together(keys.map(|key| to_reserve(key, unknown_action(1))).to_vec())?;
-    let codes: Vec<_> = answers.iter().map(refused).collect();
-    ensure_eq!(
-        codes,
-        [None, Some(Code::StoreFailed), None, Some(Code::InProgress)],
-        "what can be saved alone is saved, once, and in order"
-    );
-    for key in ["a", "b"] {
-        ensure_eq!(world.effect(&world.effect_of(key))?.fence, 1, "{key} was taken once");
-    }
+    let [first, poison, second, again] = &answers[..] else { return Err(Failure::new("four answers")) };
+    ensure!(poison.is_err(), "what cannot be saved is refused: {poison:?}");
+    let codes = [first, second, again].map(refused);
+    ensure_eq!(codes, [None, None, Some(Code::InProgress)], "what can be saved alone is saved, in order");
+    taken(&world, &["a", "b"])?;
     absent(&world, &world.effect_of("poison"))?;
     super::journal::chained(&world.store)
 }
 
 fn a_failed_save_leaves_nothing_behind(subject: &dyn Subject) -> Verdict {
-    let fails = Arc::new(AtomicBool::new(false));
-    let world = failing(subject, "pay:k", &fails)?;
+    let poison = Arc::new(AtomicBool::new(false));
+    let world = poisoned(subject, "pay:k", &poison)?;
     let (action, approval) = world.granted(&big("k"))?;
     let (row, log) = (world.action(action)?, world.log()?);
-    fails.store(true, Ordering::SeqCst);
+    poison.store(true, Ordering::SeqCst);
     let answer = world.store.run(world.to_run(&big("k"))?);
-    ensure_eq!(refused(&answer), Some(Code::StoreFailed), "it could not be saved");
+    ensure!(answer.is_err(), "it could not be saved: {answer:?}");
     ensure_eq!(world.approval(approval)?.status, Status::Granted, "the approval is not used");
     ensure_eq!(world.action(action)?, row, "the action waits still");
     ensure_eq!(world.log()?, log, "nothing is recorded of it");
     absent(&world, &world.effect_of("pay:k"))?;
-    fails.store(false, Ordering::SeqCst);
+    poison.store(false, Ordering::SeqCst);
     ensure_eq!(world.attempt(&big("k"))?.approval, Some(approval), "and it can be done again");
     Ok(())
+}
+
+/// A rule that takes longer than a batch may.
+fn a_batch_ends_when_its_time_is_over(subject: &dyn Subject) -> Verdict {
+    let batches = Arc::new(AtomicUsize::new(0));
+    let world = World::with(subject, "default", |mut parts| {
+        parts.backend = tamper::backend(parts.backend, Counted(batches.clone()));
+        let decide = parts.decide;
+        parts.decide = Box::new(move |pinned, view, command, now| {
+            let begun = Instant::now();
+            while matches!(command.command, Command::Reserve(_))
+                && begun.elapsed() < Duration::from_millis(21)
+            {}
+            decide(pinned, view, command, now)
+        });
+        parts
+    })?;
+    let before = batches.load(Ordering::SeqCst);
+    let keys = ["a", "b", "c"];
+    let answers = world.together(keys.map(|key| to_reserve(key, unknown_action(1))).to_vec())?;
+    ensure_eq!(answers.iter().map(refused).collect::<Vec<_>>(), [None; 3], "all are answered");
+    ensure_eq!(batches.load(Ordering::SeqCst) - before, 3, "each in a transaction of its own");
+    Ok(())
+}
+
+/// Counts the batches that save something.
+struct Counted(Arc<AtomicUsize>);
+
+impl Tamper for Counted {
+    fn saving(&mut self, changes: Changes) -> Result<Option<Changes>, StoreError> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(Some(changes))
+    }
 }
 
 fn a_full_queue_is_busy(subject: &dyn Subject) -> Verdict {
@@ -246,6 +289,7 @@ fn a_withdrawn_command_never_runs(subject: &dyn Subject) -> Verdict {
     ensure_eq!(refused(&withdrawn.wait()), Some(Code::StoreBusy), "and is told that it was not begun");
     ensure_eq!(refused(&begun?.wait()), None, "what has begun is run");
     ensure_eq!(refused(&patient.wait()), None, "and what still waits");
+    taken(&world, &["begun", "patient"])?;
     for key in ["withdrawn", "impatient"] {
         absent(&world, &world.effect_of(key))?;
     }

@@ -44,6 +44,9 @@ pub(super) fn eventful(subject: &dyn Subject) -> Result<World<'_>, Failure> {
     world.command(Command::Lapse(again.effect))?;
     world.resolve(again.effect, 2, false)?;
     world.settle(&again, Outcome::Committed)?;
+    let failed = world.attempt(&pay("c2"))?;
+    world.settle(&failed, Outcome::Failed)?;
+    world.attempt(&pay("c2"))?;
     let (_, denied) = world.asked(&big("d"))?;
     world.answer(denied, "ann", Said::No)?;
     let mut reserved = big("e");

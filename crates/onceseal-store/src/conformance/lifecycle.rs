@@ -53,6 +53,16 @@ fn a_closed_store_runs_what_waits_and_takes_no_more(subject: &dyn Subject) -> Ve
     let read = world.store.read(|snapshot| snapshot.newest());
     take!(read, Err(error) if error.code() == Code::StoreClosed => (), "nor is anything read");
     world.store.close();
+    if subject.is_durable() {
+        let world = world.reopened()?;
+        for key in ["a", "b"] {
+            ensure_eq!(
+                world.effect(&world.effect_of(key))?.fence,
+                1,
+                "{key} is there when it is opened again"
+            );
+        }
+    }
     Ok(())
 }
 
@@ -227,5 +237,7 @@ fn a_fast_clock_sets_the_time_of_what_it_wrote_and_of_nothing_else(subject: &dyn
     slow.settle(&taken, Outcome::Committed)?;
     let settled = slow.effect(&taken.effect)?.updated_at;
     ensure_eq!(settled, fast.now(), "an event is never before the one it follows");
+    let next = slow.attempt(&pay("slow too"))?;
+    ensure_eq!(next.lease_until, slow.now() + Span::minutes(2), "and is not remembered for what comes next");
     Ok(())
 }

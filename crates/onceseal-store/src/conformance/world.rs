@@ -23,8 +23,8 @@ use crate::parts::{Options, Parts};
 use crate::read::StoredEvent;
 use crate::store::Store;
 
-/// When every case begins: microseconds since 1970.
-const START: Reading = Reading { wall_us: 1_800_000_000_000_000, boot_us: 1_000_000_000 };
+/// When every case begins: microseconds since 1970, and not a whole millisecond.
+const START: Reading = Reading { wall_us: 1_800_000_000_123_457, boot_us: 1_000_000_000 };
 
 /// The policy that cases begin with. `pay` up to 100 is allowed, up to 1,000 a
 /// person is asked, more is denied.
@@ -47,7 +47,7 @@ pub(super) const POLICY: &str = r#"{
       "approval": {"ttl": "15m", "approvers": ["finance"], "quorum": 2}
     },
     "retry": {"effect": "retry:{id}", "max_attempts": 2, "decision": "allow"},
-    "look": {"decision": "allow"}
+    "sign": {"decision": "approve", "approval": {"ttl": "15m", "approvers": ["finance"]}}
   }
 }"#;
 
