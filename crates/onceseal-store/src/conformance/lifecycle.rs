@@ -13,6 +13,7 @@ use super::journal::{chained, eventful};
 use super::world::{POLICY, World, big, code, pay, to_reserve, unknown_action};
 use super::{Failure, Subject, Verdict, ensure, ensure_eq, suite, take};
 use crate::clock::{Clock, ManualClock};
+use crate::error::StoreError;
 use crate::parts::Options;
 use crate::read::StoredEvent;
 
@@ -141,11 +142,18 @@ fn tenants_do_not_see_each_other(subject: &dyn Subject) -> Verdict {
 }
 
 /// All that a store says of itself.
-fn told(world: &World<'_>) -> Result<(Vec<(StreamId, Loaded)>, Vec<StoredEvent>), Failure> {
+#[derive(PartialEq)]
+struct Told {
+    rows: Vec<(StreamId, Loaded)>,
+    log: Vec<StoredEvent>,
+}
+
+fn told(world: &World<'_>) -> Result<Told, Failure> {
     Ok(world.store.read(|snapshot| {
         let streams = snapshot.streams(None, usize::MAX)?;
         let rows = streams.into_iter().map(|stream| Ok((stream, snapshot.stream(&stream)?)));
-        Ok((rows.collect::<Result<_, crate::StoreError>>()?, snapshot.log(0, usize::MAX)?))
+        let rows = rows.collect::<Result<_, StoreError>>()?;
+        Ok(Told { rows, log: snapshot.log(0, usize::MAX)? })
     })?)
 }
 

@@ -173,11 +173,10 @@ broken! {
         a_later_answer_has_a_receipt_of_its_own_and_names_the_first,
     ], |place| with(place, |parts| saving(parts, |changes| {
         for change in &mut changes.rows {
-            if let Row::Action(row) = &mut change.after.row {
-                if let ActionState::Answered { receipt, first, .. } = &mut row.state {
+            if let Row::Action(row) = &mut change.after.row
+                && let ActionState::Answered { receipt, first, .. } = &mut row.state {
                     *first = *receipt;
                 }
-            }
         }
     }));
 
@@ -277,10 +276,10 @@ fn forget(
     stored: &mut onceseal_core::journal::Stored,
     is: impl Fn(&onceseal_core::effect::EffectRow) -> bool,
 ) {
-    if let Row::Effect(row) = &mut stored.row {
-        if is(row) {
-            row.state = EffectState::Failed;
-        }
+    if let Row::Effect(row) = &mut stored.row
+        && is(row)
+    {
+        row.state = EffectState::Failed;
     }
 }
 

@@ -60,11 +60,10 @@ broken! {
     an_approval_is_used_again: [
         an_approval_is_used_once, one_of_many_threads_uses_the_approval, the_first_decision_stands,
     ], |place| with(place, |parts| loading(parts, |stored| {
-        if let Row::Approval(row) = &mut stored.row {
-            if row.status == Status::Consumed {
+        if let Row::Approval(row) = &mut stored.row
+            && row.status == Status::Consumed {
                 row.status = Status::Granted;
             }
-        }
     }));
 
     an_approval_is_used_although_the_effect_is_refused: [

@@ -121,11 +121,10 @@ broken! {
     every_wish_is_the_same: [
         another_wish_under_the_same_key_is_told_of_the_conflict_only,
     ], |place| with(place, |parts| verdict(parts, |_, verdict| {
-        if let Some(refusal) = refusal(verdict) {
-            if refusal.code == Code::EffectKeyConflict {
+        if let Some(refusal) = refusal(verdict)
+            && refusal.code == Code::EffectKeyConflict {
                 refusal.code = Code::Duplicate;
             }
-        }
     }));
 
     what_a_refusal_has_found_is_forgotten: [
