@@ -1,7 +1,4 @@
 //! Scratch.
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 use onceseal_core::action::*;
 use onceseal_core::command::Command;
 use onceseal_core::effect::*;
@@ -9,6 +6,9 @@ use onceseal_core::json::{self, Limits, Value};
 use onceseal_core::policy::*;
 use onceseal_core::reply::Reply;
 use onceseal_store::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 fn main() {
     let callers: usize = std::env::args().nth(1).unwrap().parse().unwrap();
@@ -35,20 +35,53 @@ fn main() {
                 args.insert("payment_id", format!("txn_{i}"));
                 args.insert("amount", Value::Integer(2000));
                 args.insert("note", "x".repeat(230));
-                let action = Action { name: "stripe.refund".into(), arguments: args, principal: Principal { agent: "bot".into(), user: None }, environment: "production".into(), resource: None };
+                let action = Action {
+                    name: "stripe.refund".into(),
+                    arguments: args,
+                    principal: Principal { agent: "bot".into(), user: None },
+                    environment: "production".into(),
+                    resource: None,
+                };
                 let proposal = Proposal::prepare(store.tenant(), &policy, action).unwrap();
-                let reply = store.submit(Command::Run(Box::new(Run { proposal, action: None, approval: None, reach: Reach::Executing, lease: None, deadline: None }))).unwrap().await.unwrap();
+                let reply = store
+                    .submit(Command::Run(Box::new(Run {
+                        proposal,
+                        action: None,
+                        approval: None,
+                        reach: Reach::Executing,
+                        lease: None,
+                        deadline: None,
+                    })))
+                    .unwrap()
+                    .await
+                    .unwrap();
                 let Reply::Attempt(attempt) = reply else { panic!("{reply:?}") };
-                let reply = store.submit(Command::Settle(Settle { attempt: (&attempt).into(), outcome: Outcome::Committed, code: None, error: None, result: Some("{\"ok\":true}".into()) })).unwrap().await.unwrap();
+                let reply = store
+                    .submit(Command::Settle(Settle {
+                        attempt: (&attempt).into(),
+                        outcome: Outcome::Committed,
+                        code: None,
+                        error: None,
+                        result: Some("{\"ok\":true}".into()),
+                    }))
+                    .unwrap()
+                    .await
+                    .unwrap();
                 assert!(matches!(reply, Reply::Settled { .. }), "{reply:?}");
                 done.fetch_add(1, Ordering::Relaxed);
             }
         }));
     }
-    rt.block_on(async { for t in tasks { t.await.unwrap() } });
+    rt.block_on(async {
+        for t in tasks {
+            t.await.unwrap()
+        }
+    });
     let d = done.load(Ordering::Relaxed);
     store.close();
     let bytes = std::fs::metadata(&path).unwrap().len();
     println!("{callers} callers: {} actions/s, {} bytes/action", d / 3, bytes / d);
-    for s in ["", "-wal", "-shm", ".gate", ".lock", ".sweep"] { let _ = std::fs::remove_file(format!("{}{s}", path.display())); }
+    for s in ["", "-wal", "-shm", ".gate", ".lock", ".sweep"] {
+        let _ = std::fs::remove_file(format!("{}{s}", path.display()));
+    }
 }

@@ -11,6 +11,7 @@ use onceseal_core::hash::{BlindingKey, Hash};
 use onceseal_core::journal::{Index, Key};
 use onceseal_core::policy::ActivePolicy;
 use onceseal_core::stream::Tenant;
+use onceseal_core::time::Timestamp;
 use onceseal_core::view::Pinned;
 
 use crate::backend::Backend;
@@ -52,6 +53,7 @@ enum Readers {
 /// An open store of one tenant. Cheap to share behind an `Arc`.
 pub struct Store {
     tenant: Tenant,
+    clock: Arc<dyn Clock>,
     queue: Arc<Queue>,
     readers: Readers,
     turnstile: Option<Turnstile>,
@@ -112,7 +114,8 @@ impl Store {
             .name("onceseal-writer".to_owned())
             .spawn(move || write(&own, executor))
             .map_err(|error| StoreError::with(Code::StoreFailed, error.kind().to_string()))?;
-        let store = Store { tenant, queue, readers, turnstile, writer: Mutex::new(Some(writer)) };
+        let clock = options.clock.clone();
+        let store = Store { tenant, clock, queue, readers, turnstile, writer: Mutex::new(Some(writer)) };
         store.submit(Command::Create)?.wait()?;
         Ok(store)
     }
@@ -121,6 +124,13 @@ impl Store {
     #[must_use]
     pub fn tenant(&self) -> &Tenant {
         &self.tenant
+    }
+
+    /// The wall clock now: a hint for whoever looks for what is due. Decisions
+    /// take the time of their batch instead.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.clock.now().wall_us).unwrap_or(Timestamp::MIN)
     }
 
     /// Submits a command. It is run whether its answer is waited for or not.

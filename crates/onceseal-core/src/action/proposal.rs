@@ -19,6 +19,20 @@ pub struct Principal {
     pub user: Option<String>,
 }
 
+impl Principal {
+    /// An agent that acts for nobody in particular.
+    #[must_use]
+    pub fn agent(agent: impl Into<String>) -> Principal {
+        Principal { agent: agent.into(), user: None }
+    }
+
+    /// The same, on behalf of a person.
+    #[must_use]
+    pub fn on_behalf_of(self, user: impl Into<String>) -> Principal {
+        Principal { user: Some(user.into()), ..self }
+    }
+}
+
 /// What a caller wants done, before anything is checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Action {

@@ -144,6 +144,7 @@ pub(crate) fn take(case: &mut Case<'_>, take: Take<'_>) -> Attempt {
         effect,
         key: Some(take.key.to_owned()),
         fence: take.fence,
+        taken_at: case.now,
         lease_until,
         deadline,
         lease: take.lease,
