@@ -101,7 +101,7 @@ pub(crate) fn answer(case: &mut Case<'_>, answer: &Answer) -> Result<Reply, Halt
         revoke_by(case, id, Revoke::Approver, Some(&answer.person), true)?;
         return Ok(stands(&row, Status::Revoked, yes_count(&row, &active), false));
     }
-    Ok(count(case, row, answer, &active)?)
+    count(case, row, answer, &active)
 }
 
 /// Records the answer; the request is granted by enough yeses, denied by one no.

@@ -65,6 +65,13 @@ impl Connector {
         Ok(connection)
     }
 
+    /// A connection that writes without the writer's turns and statements.
+    pub(crate) fn raw_writer(&self) -> Result<Connection, StoreError> {
+        let connection = self.writer()?;
+        connection.set_prepared_statement_cache_capacity(8);
+        Ok(connection)
+    }
+
     /// A connection that only reads.
     pub(super) fn reader(&self) -> Result<Connection, StoreError> {
         // Opened for writing: a reader of a write-ahead log may have to recover it.

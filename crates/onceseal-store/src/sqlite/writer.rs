@@ -50,7 +50,7 @@ impl SqliteBackend {
     /// with this hash was recorded.
     fn look_again(&mut self, first: &Recorded, position: i64) -> Result<bool, StoreError> {
         self.connection = None;
-        let _readers = self.pool.close_all();
+        self.pool.close_all();
         let mut connection = prepare(&self.connector)?;
         let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         transaction.pragma_update(None, "user_version", schema::SCHEMA_VERSION)?;
