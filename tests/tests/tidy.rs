@@ -22,7 +22,9 @@ fn files(below: &str, ending: &str) -> Vec<(PathBuf, String)> {
     }
     let mut found = Vec::new();
     let directory = root().join(below);
-    if directory.exists() {
+    if directory.is_file() {
+        found.push(directory);
+    } else if directory.exists() {
         walk(&directory, ending, &mut found);
     }
     found.sort();
