@@ -128,6 +128,12 @@ impl EffectRow {
         self.held() && self.lease_until.is_some_and(|until| now <= until)
     }
 
+    /// Whether this attempt holds it and its lease has ended unrecorded.
+    #[must_use]
+    pub fn lapses(&self, fence: u64, now: Timestamp) -> bool {
+        self.held() && self.fence == fence && !self.live(now)
+    }
+
     /// Whether it is unknown because a lease ended and nobody answered since.
     #[must_use]
     pub fn lapsed_unanswered(&self) -> bool {
