@@ -128,7 +128,7 @@ impl ActionRow {
         keys
     }
 
-    /// The first receipt, once it has ended.
+    /// The receipt of what it came to, once it has ended.
     #[must_use]
     pub fn receipt(&self) -> Option<ReceiptId> {
         match self.state {

@@ -153,7 +153,14 @@ pub fn evolve(row: Option<ApprovalRow>, at: Timestamp, event: &Event) -> Result<
             let person = sealed.person.clone();
             row.private.responses.push(Response { at, person, proof: data.proof, said: data.said });
         }
-        Body::ApprovalRevoked(data, _) => row.revoked = Some(data.reason),
+        Body::ApprovalRevoked(data, sealed) => {
+            row.revoked = Some(data.reason);
+            // An approver who takes it back says no.
+            if let (Revoke::Approver, Some(proof)) = (data.reason, data.proof) {
+                let person = sealed.person.clone();
+                row.private.responses.push(Response { at, person, proof, said: Said::No });
+            }
+        }
         Body::ApprovalConsumed(..) => row.consumed_by = event.refs.action,
         _ => {}
     }
