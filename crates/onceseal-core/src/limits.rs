@@ -6,6 +6,32 @@ use crate::time::Span;
 pub const LEASE_MIN: Span = Span::seconds(1);
 /// Nobody should wait longer than a day to learn that a holder is gone.
 pub const LEASE_MAX: Span = Span::hours(24);
+/// An attempt that renews longer than this is a run.
+pub const DEADLINE_MAX: Span = Span::hours(30 * 24);
+/// A request that ends sooner nobody has read.
+pub const TTL_MIN: Span = Span::seconds(1);
+/// A question older than a month is asked again.
+pub const TTL_MAX: Span = Span::hours(30 * 24);
+/// How many people one approval may need; each answer is kept with it.
+pub const QUORUM_MAX: u32 = 16;
+/// More attempts than this are no limit.
+pub const ATTEMPTS_MAX: u32 = 1_000_000;
+/// A policy file is read as a whole, and its text is kept for ever.
+pub const POLICY_BYTES: usize = 1 << 20;
+/// How deep a policy file may nest; far beyond what its keys need.
+pub const POLICY_DEPTH: usize = 64;
+/// All rules of an entry are judged for each of its actions, and compared with
+/// each other when a policy is checked.
+pub const RULES: usize = 1024;
+/// More conditions of one rule than this nobody reads.
+pub const CONDITIONS: usize = 64;
+/// Names in one list of a policy, which are compared with each other.
+pub const NAMES: usize = 1024;
+/// Patterns of one policy, which are kept compiled.
+pub const PATTERNS: usize = 1024;
+/// A pattern compiled within this many bytes judges the longest text in
+/// milliseconds.
+pub const PATTERN_BYTES: usize = 128 << 10;
 /// How long a proposed action may wait to be started.
 pub const READY_FOR: Span = Span::minutes(15);
 /// A refusal repeated within this is answered with the first one's receipt, so

@@ -35,8 +35,8 @@ pub use evaluate::{Decision, Facts, Reason, Verdict};
 pub use explain::{ExplainedCondition, ExplainedRule, Explanation, Shown, UnknownAction};
 pub use groups::{Member, Unanswerable};
 pub use model::{ApprovalTerms, DEFAULT_DEADLINE, DEFAULT_LEASE, DEFAULT_TTL, Entry, Rule, Ruling};
-pub use template::{MAX_KEY_BYTES, Template, TemplateError, TemplateKind, TemplateProblem};
-pub use yaml::{Document, MAX_BYTES, MAX_DEPTH};
+pub use template::{Template, TemplateError, TemplateKind, TemplateProblem};
+pub use yaml::Document;
 
 pub(crate) use active::activate;
 

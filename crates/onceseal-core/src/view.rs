@@ -97,6 +97,11 @@ impl Pinned {
         self.policies.retain(|_, policy| policy.is_some());
     }
 
+    /// Forgets every policy: what was seen in a batch that failed may not be so.
+    pub fn forget_policies(&mut self) {
+        self.policies.clear();
+    }
+
     /// The policy of this hash; `None` if it was never active.
     ///
     /// # Errors

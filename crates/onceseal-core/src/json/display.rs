@@ -4,6 +4,8 @@
 //! where letters merely look alike. Nothing here changes what is stored or
 //! hashed.
 
+use std::cmp::Ordering;
+
 use unicode_normalization::is_nfc;
 
 use super::Value;
@@ -105,8 +107,13 @@ fn is_unseen(char: char) -> bool {
     if (' '..='~').contains(&char) {
         return false;
     }
-    let after = UNSEEN.partition_point(|&(first, _)| first <= char);
-    after > 0 && char <= UNSEEN[after - 1].1
+    UNSEEN
+        .binary_search_by(|&(first, last)| match (first <= char, char <= last) {
+            (true, true) => Ordering::Equal,
+            (true, false) => Ordering::Less,
+            (false, _) => Ordering::Greater,
+        })
+        .is_ok()
 }
 
 #[cfg(test)]

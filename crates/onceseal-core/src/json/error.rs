@@ -98,7 +98,7 @@ pub enum JsonErrorKind {
     /// A number beyond ±[`SAFE_INTEGER`] under
     /// [`Numbers::Integers`](super::Numbers::Integers) or
     /// [`Numbers::Decimals`](super::Numbers::Decimals).
-    #[error("numbers beyond ±{SAFE_INTEGER} are not exact everywhere: send it as text")]
+    #[error("numbers beyond ±{SAFE_INTEGER} are not exact everywhere: send this one as text")]
     BeyondSafe,
     /// An integer that a double would change, under
     /// [`Numbers::Any`](super::Numbers::Any).

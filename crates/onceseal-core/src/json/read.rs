@@ -53,9 +53,9 @@ impl Limits {
     pub const ACTION: Limits =
         Limits { bytes: 1 << 20, depth: 64, members: 1024, text_chars: 1 << 16, numbers: Numbers::Integers };
 
-    /// Results of executors and arguments of operations: kept in rows that
-    /// every replay reads, so they stay small. Numbers come from programs that
-    /// measure, so fractions are accepted.
+    /// Results of executors: kept in rows that every replay reads, so they stay
+    /// small. They come from programs that also measure, so fractions are
+    /// accepted.
     pub const RESULT: Limits =
         Limits { bytes: 1 << 16, depth: 32, members: 1024, text_chars: 1 << 16, numbers: Numbers::Any };
 

@@ -249,4 +249,52 @@ mod tests {
         let object = Object::from_members(members(&["b", "a"])).expect("distinct");
         assert_eq!(object.iter().map(|(n, _)| n).collect::<Vec<_>>(), ["a", "b"]);
     }
+
+    #[test]
+    fn a_value_is_only_what_it_is() {
+        let list = Value::List(vec![Value::Null]);
+        let object = Value::Object(Object::new());
+        let values = [
+            (Value::Null, "null"),
+            (Value::from(true), "boolean"),
+            (Value::Integer(7), "integer"),
+            (Value::Float(0.5), "number"),
+            (Value::from("a"), "text"),
+            (list, "list"),
+            (object, "object"),
+        ];
+        for (value, name) in &values {
+            assert_eq!(value.type_name(), *name);
+            assert_eq!(value.as_integer(), (*name == "integer").then_some(7));
+            assert_eq!(value.as_text(), (*name == "text").then_some("a"));
+            assert_eq!(value.as_list().map(<[Value]>::len), (*name == "list").then_some(1));
+            assert_eq!(value.as_object().is_some(), *name == "object");
+        }
+    }
+
+    #[test]
+    fn a_number_has_one_form() {
+        assert_eq!(Value::number(-0.0), Some(Value::Integer(0)));
+        assert_eq!(Value::number(9_007_199_254_740_991.0), Some(Value::Integer(SAFE_INTEGER)));
+        assert_eq!(Value::number(-9_007_199_254_740_992.0), Some(Value::Float(-9_007_199_254_740_992.0)));
+        assert_eq!(Value::number(0.5), Some(Value::Float(0.5)));
+        assert_eq!(Value::number(f64::NAN), None);
+        assert_eq!(Value::number(f64::NEG_INFINITY), None);
+    }
+
+    #[test]
+    fn members_are_set_found_and_taken_out_in_order() {
+        let mut object = Object::new();
+        assert!(object.is_empty());
+        assert_eq!(object.insert("b", "1"), None);
+        assert_eq!(object.insert("a", "2"), None);
+        assert_eq!(object.insert("b", "3"), Some(Value::from("1")));
+        assert_eq!(object.get("b"), Some(&Value::from("3")));
+        assert_eq!(object.get("c"), None);
+        assert_eq!(object.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(object.remove("a"), Some(Value::from("2")));
+        assert_eq!(object.remove("a"), None);
+        assert_eq!(object.len(), 1);
+        assert!(!object.is_empty());
+    }
 }

@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use super::node::is_name;
 use crate::json::{Object, Value};
+use crate::limits::is_name;
 
 /// The path of an argument, as in `amount` or `customer.id`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

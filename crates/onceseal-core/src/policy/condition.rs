@@ -12,10 +12,11 @@ use std::borrow::Cow;
 use regex::{Regex, RegexBuilder};
 
 use super::argument::ArgumentPath;
-use super::error::{PolicyError, PolicyErrorKind, nearest};
+use super::error::{PolicyError, PolicyErrorKind, nearest, type_name};
 use super::evaluate::Facts;
 use super::node::Node;
 use crate::json::Value;
+use crate::limits::PATTERN_BYTES;
 use decimal::Decimal;
 pub(super) use judge::Comparison;
 pub use judge::Truth;
@@ -50,10 +51,6 @@ pub(super) fn operators() -> impl Iterator<Item = &'static str> {
 
 /// Words that look like fields of the action and are not offered to conditions.
 const RESERVED: [&str; 4] = ["action_id", "principal", "resource", "tenant"];
-
-/// A pattern compiled within this many bytes judges the longest text in
-/// milliseconds, and a thousand of them fit in memory.
-const PATTERN_BYTES: usize = 128 << 10;
 
 /// One condition of a rule.
 #[derive(Debug, Clone)]
@@ -102,6 +99,9 @@ impl Condition {
             });
             return Err(node.fail(PolicyErrorKind::NoOperator { key: key.to_owned(), suggestion }));
         };
+        if argument.is_empty() {
+            return Err(node.fail(PolicyErrorKind::NoArgument { key: key.to_owned() }));
+        }
         let subject = Subject::parse(argument, node)?;
         let operand = Operand { node, operator };
         let test = build(&operand)?;
@@ -202,7 +202,7 @@ impl Operand<'_> {
                 Err(self.node.fail(PolicyErrorKind::FieldOperator { field, operator: self.operator }))
             }
             Test::Equal(value) | Test::NotEqual(value) | Test::Contains(value) if !is_text(value) => {
-                Err(self.wrong("text here", value.type_name()))
+                Err(self.wrong("text here", type_name(value)))
             }
             Test::In(values) | Test::NotIn(values) if !values.iter().all(is_text) => {
                 Err(self.wrong("a list of text here", "a list with other items"))
@@ -223,7 +223,7 @@ impl Operand<'_> {
     fn list(&self) -> Result<Vec<Value>, PolicyError> {
         match self.any()? {
             Value::List(items) => Ok(items),
-            other => Err(self.wrong("a list", other.type_name())),
+            other => Err(self.wrong("a list", type_name(&other))),
         }
     }
 
@@ -239,26 +239,25 @@ impl Operand<'_> {
         match self.node.value {
             Value::Text(text) if text.is_empty() => Err(self.wrong("text that is not empty", "empty text")),
             Value::Text(text) => Ok(text),
-            other => Err(self.wrong("text", other.type_name())),
+            other => Err(self.wrong("text", type_name(other))),
         }
     }
 
     fn boolean(&self) -> Result<bool, PolicyError> {
         match self.node.value {
             Value::Bool(wanted) => Ok(*wanted),
-            other => Err(self.wrong("true or false", other.type_name())),
+            other => Err(self.wrong("true or false", type_name(other))),
         }
     }
 
     fn integer(&self) -> Result<i64, PolicyError> {
         let value = self.node.value;
-        value.as_integer().ok_or_else(|| self.wrong("an integer", value.type_name()))
+        value.as_integer().ok_or_else(|| self.wrong("an integer", type_name(value)))
     }
 
     fn decimal(&self) -> Result<Decimal, PolicyError> {
         const WANTED: &str = "decimal text in quotes, as \"12.50\"";
-        let text =
-            self.node.value.as_text().ok_or_else(|| self.wrong(WANTED, self.node.value.type_name()))?;
+        let text = self.node.value.as_text().ok_or_else(|| self.wrong(WANTED, type_name(self.node.value)))?;
         Decimal::parse(text).ok_or_else(|| self.wrong(WANTED, "other text"))
     }
 

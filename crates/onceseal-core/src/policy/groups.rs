@@ -92,27 +92,29 @@ impl Groups {
         }
     }
 
+    /// Whether enough people exist; looks no further than to the quorum.
     pub(super) fn answerable(&self, entry: &Entry, owner: Option<&str>) -> Result<(), Unanswerable> {
         let quorum = entry.approval.quorum;
-        match self.people(entry, owner) {
-            Some(people) if people < quorum as usize => Err(Unanswerable { quorum, people }),
-            _ => Ok(()),
-        }
-    }
-
-    /// How many people `entry` entitles; `None` for whoever there is.
-    fn people(&self, entry: &Entry, owner: Option<&str>) -> Option<usize> {
+        let enough = |people: usize| people >= quorum as usize;
+        let too_few =
+            |people: usize| if enough(people) { Ok(()) } else { Err(Unanswerable { quorum, people }) };
         let (os, host) = (entry.approval.accepts(Proof::Os), entry.approval.accepts(Proof::Host));
         let Some(groups) = &entry.approval.approvers else {
-            return if host { None } else { Some(1) };
+            return if host { Ok(()) } else { too_few(1) };
         };
         let named = |proof| self.of(groups).filter(move |m| m.may_have(proof)).map(|m| m.name.as_str());
-        let mut people: BTreeSet<&str> = if host { named(Proof::Host).collect() } else { BTreeSet::new() };
+        let mut people = BTreeSet::new();
+        for name in named(Proof::Host).filter(|_| host) {
+            people.insert(name);
+            if enough(people.len()) {
+                return Ok(());
+            }
+        }
         if os {
             let is_owner = |name: &&str| owner.is_none_or(|owner| owner == *name);
             let owner = named(Proof::Os).filter(is_owner).find(|name| !people.contains(name));
             people.extend(owner);
         }
-        Some(people.len())
+        too_few(people.len())
     }
 }

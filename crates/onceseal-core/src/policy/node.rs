@@ -1,11 +1,9 @@
 //! A value of the document together with the way to it, so that each error
 //! says where it is. Nothing is allocated until there is an error.
 
-use super::error::{Path, PolicyError, PolicyErrorKind, Step, nearest};
+use super::error::{Path, PolicyError, PolicyErrorKind, Step, nearest, type_name};
 use crate::json::{Object, Value};
-
-/// The longest name, in scalar values: it must fit a line of a log.
-const LONGEST_NAME: usize = 255;
+use crate::limits::is_name;
 
 pub(super) struct Node<'a> {
     pub(super) value: &'a Value,
@@ -42,7 +40,7 @@ impl<'a> Node<'a> {
     }
 
     fn wrong_type(&self, expected: &'static str) -> PolicyError {
-        self.fail(PolicyErrorKind::WrongType { expected, found: self.value.type_name() })
+        self.fail(PolicyErrorKind::WrongType { expected, found: type_name(self.value) })
     }
 
     /// The mapping it is.
@@ -126,8 +124,4 @@ impl<'a> Node<'a> {
     fn inner(&'a self, place: Place<'a>, value: &'a Value) -> Node<'a> {
         Node { value, around: Some((self, place)) }
     }
-}
-
-pub(super) fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().nth(LONGEST_NAME).is_none() && !name.chars().any(char::is_control)
 }

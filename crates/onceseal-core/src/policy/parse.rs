@@ -15,6 +15,7 @@ use super::template::{Template, TemplateKind};
 use super::{Policy, SCHEMA};
 use crate::approval::Proof;
 use crate::json::Value;
+use crate::limits;
 use crate::time::Span;
 
 const TOP_KEYS: &[&str] = &["actions", "groups", "operators", "schema"];
@@ -33,21 +34,6 @@ const ENTRY_KEYS: &[&str] = &[
 ];
 const APPROVAL_KEYS: &[&str] = &["approvers", "proof", "quorum", "ttl"];
 const RULE_KEYS: &[&str] = &["decision", "when"];
-
-/// All rules of an entry are judged for each of its actions, and compared with
-/// each other by `policy check`.
-const MAX_RULES: usize = 1024;
-/// Patterns are kept compiled.
-const MAX_PATTERNS: usize = 1024;
-
-/// More conditions than this nobody reads.
-const MAX_CONDITIONS: usize = 64;
-/// Names in one list, which are compared with each other.
-const MAX_NAMES: usize = 1024;
-
-const SECOND: Span = Span::seconds(1);
-const DAY: Span = Span::hours(24);
-const MONTH: Span = Span::hours(30 * 24);
 
 pub(super) fn compile(document: &Value) -> Result<Policy, PolicyError> {
     let root = Node::root(document);
@@ -116,13 +102,13 @@ fn distinct<T: ToString>(
     item: &T,
     covers: fn(&T, &T) -> bool,
 ) -> Result<(), PolicyError> {
-    if earlier.len() == MAX_NAMES {
-        return Err(node.fail(PolicyErrorKind::TooMany { what: "names in one list", limit: MAX_NAMES }));
+    if earlier.len() == limits::NAMES {
+        return Err(node.fail(PolicyErrorKind::TooMany { what: "names in one list", limit: limits::NAMES }));
     }
-    let by = earlier.iter().find(|earlier| covers(earlier, item) || covers(item, earlier));
-    by.map_or(Ok(()), |by| {
-        let (item, by) = (item.to_string(), by.to_string());
-        Err(node.fail(PolicyErrorKind::Repeated { item, by }))
+    let overlap = earlier.iter().find(|earlier| covers(earlier, item) || covers(item, earlier));
+    overlap.map_or(Ok(()), |earlier| {
+        let (item, earlier) = (item.to_string(), earlier.to_string());
+        Err(node.fail(PolicyErrorKind::Overlap { item, earlier }))
     })
 }
 
@@ -135,7 +121,10 @@ impl EntryReader<'_> {
     fn entry(&mut self, node: &Node<'_>) -> Result<Entry, PolicyError> {
         node.closed(ENTRY_KEYS)?;
         let redact = argument_paths(node.get("redact"))?;
-        let lease = node.get("lease").map(|node| span(&node, "lease", DAY)).transpose()?;
+        let lease = node
+            .get("lease")
+            .map(|node| span(&node, "lease", limits::LEASE_MIN, limits::LEASE_MAX))
+            .transpose()?;
         Ok(Entry {
             effect: template(node.get("effect"), TemplateKind::Effect, &redact)?,
             resource: template(node.get("resource"), TemplateKind::Resource, &redact)?,
@@ -148,7 +137,7 @@ impl EntryReader<'_> {
             deadline: node.get("deadline").map(|node| deadline(&node, lease)).transpose()?,
             max_attempts: node
                 .get("max_attempts")
-                .map(|node| count(&node, "max_attempts", 1_000_000))
+                .map(|node| count(&node, "max_attempts", limits::ATTEMPTS_MAX))
                 .transpose()?,
             floats: node.get("floats").map(|node| node.word(&["allow"])).transpose()?.is_some(),
             ruling: self.ruling(node)?,
@@ -159,13 +148,13 @@ impl EntryReader<'_> {
         node.closed(APPROVAL_KEYS)?;
         let mut terms = ApprovalTerms::default();
         if let Some(node) = node.get("ttl") {
-            terms.ttl = span(&node, "ttl", MONTH)?;
+            terms.ttl = span(&node, "ttl", limits::TTL_MIN, limits::TTL_MAX)?;
         }
         if let Some(node) = node.get("approvers") {
             terms.approvers = Some(group_names(&node, self.groups)?);
         }
         if let Some(node) = node.get("quorum") {
-            terms.quorum = count(&node, "quorum", 16)?;
+            terms.quorum = count(&node, "quorum", limits::QUORUM_MAX)?;
         }
         if let Some(node) = node.get("proof") {
             terms.proof = Some(proofs(&node)?);
@@ -185,9 +174,9 @@ impl EntryReader<'_> {
     fn rules(&mut self, node: &Node<'_>) -> Result<Vec<Rule>, PolicyError> {
         let mut rules = Vec::new();
         for node in node.some_items("the list of rules")? {
-            if rules.len() == MAX_RULES {
+            if rules.len() == limits::RULES {
                 return Err(
-                    node.fail(PolicyErrorKind::TooMany { what: "rules in one entry", limit: MAX_RULES })
+                    node.fail(PolicyErrorKind::TooMany { what: "rules in one entry", limit: limits::RULES })
                 );
             }
             node.closed(RULE_KEYS)?;
@@ -204,8 +193,8 @@ impl EntryReader<'_> {
             self.patterns += usize::from(condition.is_pattern());
             conditions.push(condition);
             for (count, what, limit) in [
-                (conditions.len(), "conditions in one rule", MAX_CONDITIONS),
-                (self.patterns, "patterns in one policy", MAX_PATTERNS),
+                (conditions.len(), "conditions in one rule", limits::CONDITIONS),
+                (self.patterns, "patterns in one policy", limits::PATTERNS),
             ] {
                 if count > limit {
                     return Err(node.fail(PolicyErrorKind::TooMany { what, limit }));
@@ -229,7 +218,7 @@ fn proofs(node: &Node<'_>) -> Result<Vec<Proof>, PolicyError> {
         let proof = Proof::ALL[node.word(Proof::NAMES)?];
         if proofs.contains(&proof) {
             let item = proof.as_str().to_owned();
-            return Err(node.fail(PolicyErrorKind::Repeated { by: item.clone(), item }));
+            return Err(node.fail(PolicyErrorKind::Overlap { earlier: item.clone(), item }));
         }
         proofs.push(proof);
     }
@@ -264,19 +253,19 @@ fn template(
     }
 }
 
-fn span(node: &Node<'_>, what: &'static str, most: Span) -> Result<Span, PolicyError> {
+fn span(node: &Node<'_>, what: &'static str, least: Span, most: Span) -> Result<Span, PolicyError> {
     let text = node.text()?;
     let span =
         Span::parse(text).ok_or_else(|| node.fail(PolicyErrorKind::Duration { text: text.to_owned() }))?;
-    bounded(node, what, span, SECOND, most)
+    bounded(node, what, span, least, most)
 }
 
 fn deadline(node: &Node<'_>, lease: Option<Span>) -> Result<Span, PolicyError> {
-    let deadline = span(node, "deadline", MONTH)?;
-    match lease {
-        Some(lease) => bounded(node, "deadline, which must not be below the lease,", deadline, lease, MONTH),
-        None => Ok(deadline),
-    }
+    let (what, least) = match lease {
+        Some(lease) => ("deadline, which must not be below the lease,", lease),
+        None => ("deadline", limits::LEASE_MIN),
+    };
+    span(node, what, least, limits::DEADLINE_MAX)
 }
 
 fn count(node: &Node<'_>, what: &'static str, most: u32) -> Result<u32, PolicyError> {

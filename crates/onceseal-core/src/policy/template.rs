@@ -8,10 +8,7 @@
 use super::argument::ArgumentPath;
 use super::error::quoted;
 use crate::json::{Object, Value};
-
-/// The longest template and the longest key, in bytes: it is an index key of
-/// every store.
-pub const MAX_KEY_BYTES: usize = 1024;
+use crate::limits::EFFECT_KEY_BYTES;
 
 /// Keys that Onceseal makes itself start so.
 const OWN_PREFIXES: [&str; 2] = ["act:", "op:"];
@@ -47,7 +44,7 @@ pub enum TemplateProblem {
     #[error("the template is empty; leave it out or write one, as \"refund:{{payment_id}}\"")]
     Empty,
     /// Longer than any key may be.
-    #[error("the template is longer than {MAX_KEY_BYTES} bytes")]
+    #[error("the template is longer than {EFFECT_KEY_BYTES} bytes")]
     TooLong,
     /// Control characters.
     #[error("the template has control characters; remove them")]
@@ -122,7 +119,7 @@ pub enum TemplateError {
     )]
     AmbiguousResource,
     /// Longer than 1,024 bytes after escaping.
-    #[error("the {} would be longer than {MAX_KEY_BYTES} bytes; shorten its arguments", noun(*kind))]
+    #[error("the {} would be longer than {EFFECT_KEY_BYTES} bytes; shorten its arguments", noun(*kind))]
     TooLong {
         /// Of which template.
         kind: TemplateKind,
@@ -153,7 +150,7 @@ impl Template {
         if text.is_empty() {
             return Err(TemplateProblem::Empty);
         }
-        if text.len() > MAX_KEY_BYTES {
+        if text.len() > EFFECT_KEY_BYTES {
             return Err(TemplateProblem::TooLong);
         }
         if text.chars().any(char::is_control) {
@@ -202,7 +199,7 @@ impl Template {
                     Some(text) => escape(text, &mut key),
                 },
             }
-            if key.len() > MAX_KEY_BYTES {
+            if key.len() > EFFECT_KEY_BYTES {
                 return Err(TemplateError::TooLong { kind });
             }
         }

@@ -16,11 +16,7 @@ use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError};
 
 use super::error::{Path, PolicyError, PolicyErrorKind, Position, Step};
 use crate::json::{Object, Value};
-
-/// The longest file, in bytes.
-pub const MAX_BYTES: usize = 1 << 20;
-/// How deep lists and mappings may stand inside each other.
-pub const MAX_DEPTH: usize = 64;
+use crate::limits::{POLICY_BYTES, POLICY_DEPTH};
 
 /// A document and where its values stand in the file.
 #[derive(Debug, Clone)]
@@ -53,8 +49,8 @@ impl Document {
             strict_indentation: true,
             disallow_directives: true,
             emit_unresolved_aliases: true,
-            flow_nesting_limit: MAX_DEPTH,
-            block_nesting_limit: MAX_DEPTH,
+            flow_nesting_limit: POLICY_DEPTH,
+            block_nesting_limit: POLICY_DEPTH,
             emit_comments: false,
         };
         let mut reader = Reader::default();
@@ -129,7 +125,7 @@ const START: Position = Position { line: 1, column: 1 };
 
 fn decode(file: &[u8]) -> Result<&str, PolicyError> {
     let fail = |kind| PolicyError { path: Path::default(), position: None, kind };
-    if file.len() > MAX_BYTES {
+    if file.len() > POLICY_BYTES {
         return Err(fail(PolicyErrorKind::TooLarge { bytes: file.len() }));
     }
     if file.starts_with(b"\xEF\xBB\xBF") {
@@ -251,10 +247,9 @@ impl Reader {
 
     fn enter(&mut self, at: Position, collection: Open) -> Result<(), PolicyError> {
         if let Some(Open::Mapping { key: None, .. }) = self.open.last() {
-            let kind = PolicyErrorKind::KeyNotText { key: "a list or mapping".to_owned() };
-            return Err(self.fail(at, kind));
+            return Err(self.fail(at, refused("a list or mapping as a key", "keys are text")));
         }
-        if self.open.len() == MAX_DEPTH {
+        if self.open.len() == POLICY_DEPTH {
             return Err(self.fail(at, PolicyErrorKind::TooDeep));
         }
         self.open.push(collection);

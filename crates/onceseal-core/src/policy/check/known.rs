@@ -51,11 +51,12 @@ impl<'a> Known<'a> {
             || self.range().is_some_and(|(low, high)| low > high)
     }
 
-    /// The values that meet all conditions, if `eq` or `in` lists them.
+    /// The values that meet all conditions, if `eq` or `in` lists them and
+    /// they are few enough to be tried out.
     fn values(&self) -> Option<Vec<&'a Value>> {
         let listed = self.0.iter().find_map(|known| match &known.test {
             Test::Equal(value) => Some(std::slice::from_ref(value)),
-            Test::In(values) => Some(values.as_slice()),
+            Test::In(values) if values.len() <= TRIED => Some(values.as_slice()),
             _ => None,
         })?;
         let meets = |value: &&Value| self.0.iter().all(|known| known.test.judge(Some(value)) == Truth::True);
@@ -71,6 +72,9 @@ impl<'a> Known<'a> {
         ranges.reduce(|a, b| (a.0.max(b.0), a.1.min(b.1)))
     }
 }
+
+/// More values than this are not tried out.
+const TRIED: usize = 1000;
 
 fn bounds(comparison: Comparison, operand: i64) -> (i64, i64) {
     match comparison {

@@ -140,8 +140,11 @@ fn sixty_four_levels_are_read_and_one_more_is_not() {
         "- ".repeat(depth / 2) + &flow(depth - depth / 2)
     }
     for document in [flow, block, mixed] {
-        assert!(read(&document(MAX_DEPTH)).is_ok());
-        assert_eq!(read(&document(MAX_DEPTH + 1)).map_err(|error| error.kind), Err(PolicyErrorKind::TooDeep));
+        assert!(read(&document(POLICY_DEPTH)).is_ok());
+        assert_eq!(
+            read(&document(POLICY_DEPTH + 1)).map_err(|error| error.kind),
+            Err(PolicyErrorKind::TooDeep)
+        );
     }
 }
 
@@ -149,7 +152,7 @@ fn sixty_four_levels_are_read_and_one_more_is_not() {
 /// quadratic reader needs minutes for any of them.
 #[test]
 fn hostile_files_are_answered_quickly() {
-    let of = |unit: &str| unit.repeat(MAX_BYTES / unit.len());
+    let of = |unit: &str| unit.repeat(POLICY_BYTES / unit.len());
     let started = Instant::now();
     for unit in [
         "[",
@@ -194,13 +197,13 @@ fn hostile_files_are_answered_quickly() {
         "- {a: 1}\n",
     ] {
         let _ = Document::read(of(unit).as_bytes());
-        let _ = Document::read(format!("[{}", &of(unit)[..MAX_BYTES - 4]).as_bytes());
+        let _ = Document::read(format!("[{}", &of(unit)[..POLICY_BYTES - 4]).as_bytes());
     }
-    let keys: String = (0..MAX_BYTES / 10).map(|i| format!("k{i:06}: \n")).collect();
+    let keys: String = (0..POLICY_BYTES / 10).map(|i| format!("k{i:06}: \n")).collect();
     assert!(Document::read(keys.as_bytes()).is_ok());
     let ladder: String = (0..1400).map(|i| format!("{}a:\n", " ".repeat(i))).collect();
     assert_eq!(read(&ladder).map_err(|error| error.kind), Err(PolicyErrorKind::TooDeep));
-    for (unit, bytes) in [("[", 10 << 20), ("a: 1\n", MAX_BYTES + 5)] {
+    for (unit, bytes) in [("[", 10 << 20), ("a: 1\n", POLICY_BYTES + 5)] {
         let error = Document::read(unit.repeat(bytes / unit.len()).as_bytes()).expect_err("too long");
         assert!(matches!(error.kind, PolicyErrorKind::TooLarge { .. }), "{error}");
     }

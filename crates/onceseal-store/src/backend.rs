@@ -1,0 +1,106 @@
+//! The seam between the batch executor and what keeps the bytes.
+//!
+//! A backend loads rows and ranges under the right locks, and saves rows and
+//! events. It never decides: no rule stands behind this trait.
+
+use std::collections::BTreeSet;
+
+use onceseal_core::journal::{Key, Payload, Recorded, Stored};
+use onceseal_core::stream::StreamId;
+use onceseal_core::time::Timestamp;
+use onceseal_core::view::{Loaded, Range};
+
+use crate::error::StoreError;
+
+/// What a batch failed with.
+#[derive(Debug)]
+pub enum Fault {
+    /// Nothing was recorded.
+    Nothing(StoreError),
+    /// The batch may have been recorded, and the backend could not find out.
+    Unknown(StoreError),
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Fault {
+        Fault::Nothing(error)
+    }
+}
+
+/// One place where rows and events are kept, with one writer.
+pub trait Backend: Send {
+    /// Opens a transaction with the locks it needs, lets `work` load and decide
+    /// in it, saves what `work` returns, and commits once. `None`: nothing to
+    /// save.
+    ///
+    /// # Errors
+    /// [`Fault`]. After `Nothing` the next batch may run; the backend itself
+    /// has looked whether a commit without an answer took place.
+    fn batch(&mut self, work: &mut Work<'_>) -> Result<(), Fault>;
+
+    /// Takes the clocks as right from now on, after they were found to have jumped.
+    fn accept_clock(&mut self);
+}
+
+/// What is done inside a batch's transaction.
+pub type Work<'a> = dyn FnMut(&mut dyn Loader) -> Result<Option<Changes>, StoreError> + 'a;
+
+/// Reading inside a batch's transaction.
+pub trait Loader {
+    /// The time, read after the locks were held; one per batch.
+    fn now(&self) -> Timestamp;
+
+    /// A stream's row.
+    ///
+    /// # Errors
+    /// The store cannot be read. A row that does not decode is not an error.
+    fn stream(&mut self, stream: &StreamId) -> Result<Loaded, StoreError>;
+
+    /// Keys and streams of a range, in key order.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn range(&mut self, range: &Range) -> Result<Vec<(Vec<u8>, StreamId)>, StoreError>;
+
+    /// The event that an event key names.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn event(&mut self, key: &Key) -> Result<Option<(StreamId, u64)>, StoreError>;
+
+    /// The text kept beside an event.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn payload(&mut self, stream: &StreamId, sequence: u64) -> Result<Option<Payload>, StoreError>;
+}
+
+/// What a batch saves.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// Events in the order they are to stand in the log.
+    pub events: Vec<Recorded>,
+    /// Rows that changed, each once.
+    pub rows: Vec<RowChange>,
+}
+
+/// A row before and after a batch.
+#[derive(Debug)]
+pub struct RowChange {
+    /// Whose row.
+    pub stream: StreamId,
+    /// As it was loaded.
+    pub before: Option<Stored>,
+    /// As it is to be saved.
+    pub after: Stored,
+}
+
+impl RowChange {
+    /// Keys to take out and keys to put in.
+    #[must_use]
+    pub fn keys(&self) -> (Vec<Key>, Vec<Key>) {
+        let before: BTreeSet<Key> = self.before.iter().flat_map(|stored| stored.row.keys()).collect();
+        let after: BTreeSet<Key> = self.after.row.keys().into_iter().collect();
+        (before.difference(&after).cloned().collect(), after.difference(&before).cloned().collect())
+    }
+}

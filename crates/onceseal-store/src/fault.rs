@@ -1,0 +1,74 @@
+//! Named points at which a test may stop, fail or kill the process. Without
+//! the feature `fault` a point is nothing.
+
+use crate::error::StoreError;
+
+/// Says that this point has been reached.
+///
+/// # Errors
+/// What a test asked for.
+#[cfg(not(feature = "fault"))]
+#[inline]
+pub(crate) fn reach(_point: &str) -> Result<(), StoreError> {
+    Ok(())
+}
+
+#[cfg(feature = "fault")]
+pub(crate) use armed::reach;
+#[cfg(feature = "fault")]
+pub use armed::{Action, arm, disarm};
+
+#[cfg(feature = "fault")]
+mod armed {
+    use std::collections::BTreeMap;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    use onceseal_core::code::Code;
+
+    use super::StoreError;
+
+    /// What happens at a point.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Action {
+        /// The process ends at once, as by SIGKILL.
+        Kill,
+        /// The operation fails.
+        Fail,
+    }
+
+    static ARMED: Mutex<BTreeMap<String, (u64, Action)>> = Mutex::new(BTreeMap::new());
+
+    fn armed() -> MutexGuard<'static, BTreeMap<String, (u64, Action)>> {
+        ARMED.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Arms a point: the action happens when it is reached for the `nth` time
+    /// from now, counted from 1.
+    pub fn arm(point: &str, nth: u64, action: Action) {
+        armed().insert(point.to_owned(), (nth.max(1), action));
+    }
+
+    /// Disarms every point.
+    pub fn disarm() {
+        armed().clear();
+    }
+
+    pub(crate) fn reach(point: &str) -> Result<(), StoreError> {
+        let mut armed = armed();
+        let Some((left, action)) = armed.get_mut(point) else { return Ok(()) };
+        *left -= 1;
+        if *left > 0 {
+            return Ok(());
+        }
+        let action = *action;
+        armed.remove(point);
+        match action {
+            Action::Kill => {
+                let _ =
+                    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+                Ok(())
+            }
+            Action::Fail => Err(StoreError::with(Code::StoreFailed, "a test asked for it")),
+        }
+    }
+}

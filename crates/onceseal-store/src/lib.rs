@@ -1,0 +1,25 @@
+//! Where Onceseal keeps what it knows.
+//!
+//! Nothing here decides: the rules are `onceseal-core`'s, this crate moves
+//! their bytes. [`Store`] takes commands and gives snapshots; behind it stand
+//! the batch executor and the backends.
+
+pub mod backend;
+pub mod clock;
+mod error;
+pub mod executor;
+pub mod fault;
+pub mod mark;
+mod memory;
+pub mod place;
+mod queue;
+pub mod read;
+mod sqlite;
+mod store;
+mod time;
+pub mod turnstile;
+
+pub use error::StoreError;
+pub use queue::Ticket;
+pub use sqlite::{APPLICATION_ID, SCHEMA_VERSION};
+pub use store::{Options, Store};

@@ -1,0 +1,117 @@
+//! Giving a directory its project id, and settling which of two copies is the
+//! project.
+//!
+//! Everything is judged before anything is made, and decided under the lock of
+//! the record of projects.
+
+use super::error::{PlaceError, PlaceErrorKind};
+use super::filesystem;
+use super::git::{self, GitExclude};
+use super::ground::Ground;
+use super::project::{self, Project, ProjectId};
+use super::roots::{LockedRoots, Seen};
+use super::{Concessions, Surroundings};
+
+/// Where the id of an initialised project came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The directory had none; this one is new.
+    Created,
+    /// The project file was there.
+    Found,
+    /// The file was missing; the state remembered this directory.
+    Restored,
+}
+
+/// What `init` did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Initialised {
+    /// The project, whose root is the working directory.
+    pub project: Project,
+    /// Where its id came from.
+    pub origin: Origin,
+    /// What happened to git's exclude file.
+    pub git: GitExclude,
+}
+
+/// Makes the working directory a project; `fresh` is its id if it has none.
+///
+/// # Errors
+/// The first thing that makes the state unsafe (nothing is made then), or the
+/// project a copy; an exclude file of git that cannot be written.
+pub fn init(
+    surroundings: &Surroundings,
+    concessions: &Concessions,
+    fresh: ProjectId,
+) -> Result<Initialised, PlaceError> {
+    let ground = Ground::judge(surroundings, concessions, filesystem::shared)?;
+    let root = ground.working_directory.clone();
+    let mut record = open_record(&ground, &root)?;
+    let here = Seen::at(&root)?;
+    let (id, origin) = match (project::read(&root)?, record.roots().known_as(&here)) {
+        (Some(id), _) => (id, Origin::Found),
+        (None, Some(id)) => (id, Origin::Restored),
+        (None, None) => (fresh, Origin::Created),
+    };
+    record.roots().refuse_copy(id, &here)?;
+    let git = git::exclude(&root)?;
+    if origin != Origin::Found {
+        project::write(&root, id)?;
+    }
+    record.remember(id, here)?;
+    Ok(Initialised { project: Project { root, id, on_disk: true }, origin, git })
+}
+
+/// Goes on with the project here: its id belongs to this directory from now
+/// on, and another living copy is refused.
+///
+/// # Errors
+/// As [`init`]; `project_missing` outside a project.
+pub fn adopt(surroundings: &Surroundings, concessions: &Concessions) -> Result<Project, PlaceError> {
+    let (ground, project) = nearest(surroundings, concessions)?;
+    let mut record = open_record(&ground, &project.root)?;
+    record.remember(project.id, Seen::at(&project.root)?)?;
+    Ok(project)
+}
+
+/// Gives the project here the id `fresh`: it becomes a project of its own, and
+/// the state of the old id stays with the other copy.
+///
+/// # Errors
+/// As [`adopt`].
+pub fn renew(
+    surroundings: &Surroundings,
+    concessions: &Concessions,
+    fresh: ProjectId,
+) -> Result<Project, PlaceError> {
+    let (ground, project) = nearest(surroundings, concessions)?;
+    let mut record = open_record(&ground, &project.root)?;
+    project::write(&project.root, fresh)?;
+    record.remember(fresh, Seen::at(&project.root)?)?;
+    Ok(Project { id: fresh, on_disk: true, ..project })
+}
+
+/// Writes a missing project file again and records where the project is now.
+pub(crate) fn record(ground: &Ground, project: &Project) -> Result<(), PlaceError> {
+    let mut record = open_record(ground, &project.root)?;
+    let here = Seen::at(&project.root)?;
+    record.roots().refuse_copy(project.id, &here)?;
+    if !project.on_disk && project::read(&project.root)?.is_none() {
+        git::exclude(&project.root)?;
+        project::write(&project.root, project.id)?;
+    }
+    record.remember(project.id, here)
+}
+
+fn nearest(surroundings: &Surroundings, concessions: &Concessions) -> Result<(Ground, Project), PlaceError> {
+    let ground = Ground::judge(surroundings, concessions, filesystem::shared)?;
+    let missing = || PlaceError::at(&ground.working_directory, PlaceErrorKind::ProjectMissing);
+    let project = ground.nearest()?.filter(|project| project.on_disk).ok_or_else(missing)?;
+    Ok((ground, project))
+}
+
+fn open_record(ground: &Ground, project: &std::path::Path) -> Result<LockedRoots, PlaceError> {
+    ground.contain(ground.root.path(), project)?;
+    ground.root.make()?;
+    LockedRoots::open(ground.root.path(), &ground.account)
+}

@@ -1,0 +1,134 @@
+//! Reading: snapshots of what is stored. Nothing here changes anything.
+
+use onceseal_core::hash::Hash;
+use onceseal_core::journal::{Event, Index, Payload, Stamp, Stored};
+use onceseal_core::stream::StreamId;
+use onceseal_core::view::Loaded;
+
+use crate::error::StoreError;
+
+/// An event as it is stored. The hash of the stream's previous event is not
+/// stored with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredEvent {
+    /// Its place in the log, from 1.
+    pub position: u64,
+    /// Where and when it stands in its stream.
+    pub stamp: Stamp,
+    /// What happened; `None` if it does not decode.
+    pub event: Option<Event>,
+    /// Salt of the private part; gone once erased.
+    pub salt: Option<[u8; 32]>,
+    /// Seal of the private part, if there was one.
+    pub seal: Option<Hash>,
+    /// Its hash.
+    pub hash: Hash,
+}
+
+/// One page of keys.
+#[derive(Debug, Clone)]
+pub struct Page {
+    /// The index.
+    pub index: Index,
+    /// The first key, inclusive.
+    pub from: Vec<u8>,
+    /// The last key, inclusive.
+    pub to: Vec<u8>,
+    /// Only what comes after this key and stream, in the page's order.
+    pub after: Option<(Vec<u8>, StreamId)>,
+    /// Newest first instead of oldest first.
+    pub newest_first: bool,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// One key found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hit {
+    /// The key's bytes.
+    pub key: Vec<u8>,
+    /// The stream it leads to.
+    pub stream: StreamId,
+    /// The event it leads to; 0 for the stream itself.
+    pub sequence: u64,
+}
+
+/// A consistent picture of the store, held at most for one page or one stream:
+/// it keeps the write-ahead log from being recycled.
+pub trait Snapshot {
+    /// A stream's row.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn stream(&self, stream: &StreamId) -> Result<Loaded, StoreError>;
+
+    /// A stream's events from `from` on, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn events(&self, stream: &StreamId, from: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError>;
+
+    /// Events after a position of the log, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn log(&self, after: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError>;
+
+    /// The newest position of the log; 0 if it is empty.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn newest(&self) -> Result<u64, StoreError>;
+
+    /// The text kept beside an event.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn payload(&self, stream: &StreamId, sequence: u64) -> Result<Option<Payload>, StoreError>;
+
+    /// A page of keys.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn keys(&self, page: &Page) -> Result<Vec<Hit>, StoreError>;
+
+    /// Streams of the tenant after one, in a fixed order, for whoever visits all.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn streams(&self, after: Option<&StreamId>, limit: usize) -> Result<Vec<StreamId>, StoreError>;
+
+    /// How many streams, events, keys and texts there are.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn counts(&self) -> Result<Counts, StoreError>;
+
+    /// What a database says of its own soundness: one sentence per fault.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn integrity(&self) -> Result<Vec<String>, StoreError>;
+}
+
+/// How much is stored for the tenant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Streams.
+    pub streams: u64,
+    /// Events.
+    pub events: u64,
+    /// Index keys.
+    pub keys: u64,
+    /// Texts beside events.
+    pub payloads: u64,
+}
+
+/// The row, where it decodes.
+#[must_use]
+pub fn row_of(loaded: Loaded) -> Option<Stored> {
+    match loaded {
+        Loaded::Row(stored) => Some(*stored),
+        Loaded::Absent | Loaded::Unreadable => None,
+    }
+}

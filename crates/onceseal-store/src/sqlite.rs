@@ -1,0 +1,16 @@
+//! The embedded store: one SQLite file, write-ahead log, synchronous=FULL.
+//!
+//! One connection writes, on the executor's thread; a few read. The file is
+//! never opened by anything but SQLite, since closing it would drop SQLite's
+//! locks.
+
+mod open;
+mod pool;
+mod rows;
+mod schema;
+mod writer;
+
+pub(crate) use open::Connector;
+pub(crate) use pool::Pool;
+pub use schema::{APPLICATION_ID, SCHEMA_VERSION};
+pub(crate) use writer::SqliteBackend;

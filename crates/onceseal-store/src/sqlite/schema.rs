@@ -1,0 +1,66 @@
+//! The schema and its migrations: numbered, forward only, one transaction each.
+
+use onceseal_core::code::Code;
+use rusqlite::Connection;
+
+use crate::error::StoreError;
+
+/// `application_id` of our files: "OnSl".
+pub const APPLICATION_ID: i32 = 0x4f6e_536c;
+
+/// The schema this program writes: the number of the last migration.
+pub const SCHEMA_VERSION: i32 = MIGRATIONS.len() as i32;
+
+const MIGRATIONS: [(&str, &str); 1] = [("first", include_str!("0001_first.sql"))];
+
+/// What a file is to this program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Nothing has been written to it.
+    Empty,
+    /// Ours, at this version.
+    Ours(i32),
+}
+
+/// Looks at a file without changing it.
+pub(super) fn look(connection: &Connection) -> Result<Found, StoreError> {
+    let application: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let version: i32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    match (application, version, tables) {
+        (0, 0, 0) => Ok(Found::Empty),
+        (APPLICATION_ID, version, _) if (1..=SCHEMA_VERSION).contains(&version) => Ok(Found::Ours(version)),
+        (APPLICATION_ID, version, _) => Err(StoreError::with(
+            Code::StoreForeign,
+            format!(
+                "its schema is {version}, this program knows up to {SCHEMA_VERSION}; use a newer onceseal"
+            ),
+        )),
+        _ => Err(StoreError::with(Code::StoreForeign, "the file is another program's database")),
+    }
+}
+
+/// Brings a file to this program's schema. Whoever gets the write lock first
+/// does it; the others find it done.
+pub(super) fn migrate(connection: &mut Connection, now: i64) -> Result<(), StoreError> {
+    loop {
+        let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let version = match look(&transaction)? {
+            Found::Ours(SCHEMA_VERSION) => return Ok(()),
+            Found::Ours(version) => version,
+            Found::Empty => 0,
+        };
+        let next = usize::try_from(version).unwrap_or(usize::MAX);
+        let Some((name, sql)) = MIGRATIONS.get(next) else {
+            return Err(StoreError::with(Code::StoreForeign, "no migration leads on from its schema"));
+        };
+        transaction.execute_batch(sql)?;
+        transaction.execute(
+            "INSERT INTO schema_migrations (id, name, applied_at) VALUES (?1, ?2, ?3)",
+            (version + 1, name, now),
+        )?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", version + 1)?;
+        transaction.commit()?;
+    }
+}

@@ -1,0 +1,1 @@
+//! Tests of Onceseal as a whole. What they share stands here.
