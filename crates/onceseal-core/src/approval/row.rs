@@ -174,10 +174,16 @@ fn next(status: Option<Status>, body: &Body) -> Option<Status> {
     use Status as S;
     match (status, body) {
         (None, Body::ApprovalRequested(..)) => Some(S::Pending),
-        (Some(S::Pending), Body::ApprovalAnswered(data, _)) => Some(data.status),
+        (Some(S::Pending), Body::ApprovalAnswered(data, _)) => match (data.said, data.status) {
+            (Said::Yes, S::Pending | S::Granted) | (Said::No, S::Denied) => Some(data.status),
+            _ => None,
+        },
         (Some(S::Pending | S::Granted), Body::ApprovalExpired(..)) => Some(S::Expired),
         (Some(S::Pending | S::Granted), Body::ApprovalRevoked(..)) => Some(S::Revoked),
         (Some(S::Granted), Body::ApprovalConsumed(..)) => Some(S::Consumed),
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

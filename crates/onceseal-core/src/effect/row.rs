@@ -140,6 +140,13 @@ impl EffectRow {
         self.state == EffectState::Ambiguous && self.answered_by.is_none()
     }
 
+    /// Whether somebody has answered for its newest attempt, so that a report of
+    /// the holder comes late.
+    #[must_use]
+    pub const fn answered(&self) -> bool {
+        !self.held() && self.answered_by.is_some()
+    }
+
     /// The keys it is found under.
     #[must_use]
     pub fn keys(&self) -> Vec<Key> {
@@ -249,10 +256,9 @@ fn next(row: Option<&EffectRow>, body: &Body) -> Option<EffectState> {
         (Some(S::Reserved | S::Executing), Body::EffectLapsed(data, _)) if data.fence == fence => {
             Some(S::Ambiguous)
         }
-        (Some(S::Ambiguous), Body::EffectResolved(data, _)) if data.fence == fence => {
-            Some(data.outcome.into())
-        }
-        (Some(S::Ambiguous), Body::EffectReconciled(data, _)) if data.fence == fence => {
+        (Some(S::Ambiguous), Body::EffectResolved(data, _) | Body::EffectReconciled(data, _))
+            if data.fence == fence && data.outcome != Outcome::Ambiguous =>
+        {
             Some(data.outcome.into())
         }
         (Some(S::Executing), Body::EffectReconciled(data, _))
@@ -260,7 +266,14 @@ fn next(row: Option<&EffectRow>, body: &Body) -> Option<EffectState> {
         {
             Some(S::Committed)
         }
-        (Some(state), Body::EffectLate(data, _)) if data.fence <= fence => Some(state),
+        (Some(state), Body::EffectLate(data, _))
+            if data.fence < fence || data.fence == fence && row?.answered() =>
+        {
+            Some(state)
+        }
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;
