@@ -99,7 +99,7 @@ pub(crate) fn now(
     Ok(Some(effect))
 }
 
-/// Where the result of this attempt is stored, if it is still the newest.
+/// Where the result of this attempt is, if it has one and is still the newest.
 pub(crate) fn stored_result(
     case: &Case<'_>,
     stream: &StreamId,

@@ -67,7 +67,8 @@ pub struct EffectRow {
     /// Who last answered for this attempt; `None` while it lives, and when the
     /// lease ended without an answer.
     pub answered_by: Option<Source>,
-    /// The event whose payload is the stored result.
+    /// The event that says it happened; its payload, if it has one, is the
+    /// stored result.
     pub result_at: Option<u64>,
     /// A short code of the executor.
     pub code: Option<String>,
@@ -207,15 +208,11 @@ pub fn evolve(
             row.code.clone_from(&data.code);
             row.private.error.clone_from(&sealed.error);
             row.private.result = sealed.result;
-            row.result_at = (data.outcome == Outcome::Committed).then_some(sequence);
         }
         Body::EffectReconciled(data, sealed) | Body::EffectResolved(data, sealed) => {
             row.answered_by = Some(data.source);
             row.private.error = sealed.reason.clone().or_else(|| sealed.evidence.clone());
-            if sealed.result.is_some() {
-                row.private.result = sealed.result;
-                row.result_at = Some(sequence);
-            }
+            row.private.result = sealed.result;
         }
         Body::EffectLate(data, _) => {
             row.late.push(data.fence);
@@ -224,6 +221,9 @@ pub fn evolve(
             }
         }
         _ => {}
+    }
+    if state == EffectState::Committed && row.state != state {
+        row.result_at = Some(sequence);
     }
     row.state = state;
     row.updated_at = at;

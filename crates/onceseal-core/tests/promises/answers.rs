@@ -8,10 +8,10 @@ use onceseal_core::id::{ActionId, ApprovalId};
 use onceseal_core::reply::{Refusal, Reply};
 use onceseal_core::time::Span;
 
-use crate::calls::{Call, asked, attempt, refused};
+use crate::calls::{Call, asked, attempt};
 use crate::executor::Real;
 use crate::world::{World, noon};
-use crate::{pay, pay_world};
+use crate::{pay, pay_world, refused};
 
 const TWO_OF_THREE: &str = r#"
 schema: onceseal.policy/v1

@@ -7,10 +7,10 @@ use onceseal_core::effect::Outcome;
 use onceseal_core::reply::Reply;
 use onceseal_core::time::Span;
 
-use crate::calls::{Call, asked, attempt, refused};
+use crate::calls::{Call, asked, attempt};
 use crate::executor::Real;
 use crate::world::{World, noon};
-use crate::{pay, pay_world, send};
+use crate::{pay, pay_world, refused, send};
 
 #[test]
 fn ua_020_identical_proposals_share_one_request_and_record_nothing() {

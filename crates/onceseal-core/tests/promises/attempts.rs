@@ -8,10 +8,10 @@ use onceseal_core::id::ActionId;
 use onceseal_core::reply::{Attempt, Reply};
 use onceseal_core::time::Span;
 
-use crate::calls::{Call, attempt, call, refused, settle};
+use crate::calls::{Call, attempt, call, settle};
 use crate::executor::Real;
 use crate::world::{World, noon};
-use crate::{pay_world, send};
+use crate::{pay_world, refused, send};
 
 fn begin(world: &mut World<'_>, attempt: &Attempt) -> Reply {
     world.run(Command::Begin(Begin { attempt: attempt.into(), lease: attempt.lease }))

@@ -5,8 +5,8 @@ use onceseal_core::code::Code;
 use onceseal_core::effect::EffectState;
 use onceseal_core::reply::Reply;
 
-use crate::calls::{Call, asked, attempt, refused};
-use crate::{pay, pay_world, send};
+use crate::calls::{Call, asked, attempt};
+use crate::{pay, pay_world, refused, send};
 
 #[test]
 fn p01_an_approval_permits_the_action_it_was_given_for_and_no_other() {

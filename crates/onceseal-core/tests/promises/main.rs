@@ -20,8 +20,15 @@ mod policy_change;
 mod refusals;
 mod single_use;
 
-use calls::{Call, call};
+use calls::{Call, call, identity};
 use executor::Real;
+use onceseal_core::action::ActionRow;
+use onceseal_core::approval::Revocation;
+use onceseal_core::command::Command;
+use onceseal_core::id::{ActionId, ApprovalId};
+use onceseal_core::journal::Row;
+use onceseal_core::reply::{Refusal, Reply};
+use onceseal_core::stream::StreamId;
 use world::World;
 
 /// A payment that a person must approve.
@@ -48,4 +55,28 @@ fn pay(amount: u32) -> Call {
 
 fn send(id: u32) -> Call {
     call("send", &format!(r#"{{"id":{id}}}"#))
+}
+
+/// The refusal.
+#[track_caller]
+fn refused(reply: Reply) -> Refusal {
+    match reply {
+        Reply::Refused(refusal) => *refusal,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+impl World<'_> {
+    /// An action's row.
+    fn action(&self, id: ActionId) -> &ActionRow {
+        match self.row(&StreamId::action(id)) {
+            Some(Row::Action(row)) => row,
+            other => panic!("no action {id}: {other:?}"),
+        }
+    }
+
+    /// Takes an approval back.
+    fn revoke(&mut self, approval: ApprovalId, person: &str) -> Reply {
+        self.run(Command::Revoke(Revocation { approval, person: identity(person) }))
+    }
 }

@@ -9,10 +9,10 @@ use onceseal_core::journal::Body;
 use onceseal_core::reply::{Attempt, Refusal, Reply};
 use onceseal_core::time::Span;
 
-use crate::calls::{Call, attempt, identity, refused, settle};
+use crate::calls::{Call, attempt, identity, settle};
 use crate::executor::Real;
 use crate::world::{World, noon};
-use crate::{pay_world, send};
+use crate::{pay_world, refused, send};
 
 const SETTLE: Span = Span::seconds(30);
 

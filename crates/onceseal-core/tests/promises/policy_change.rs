@@ -10,10 +10,10 @@ use onceseal_core::reply::Reply;
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::Span;
 
-use crate::calls::{Call, asked, attempt, refused};
+use crate::calls::{Call, asked, attempt};
 use crate::executor::Real;
 use crate::world::{World, noon};
-use crate::{PAY, pay, pay_world};
+use crate::{PAY, pay, pay_world, refused};
 
 fn changed(decision: &str) -> String {
     PAY.replace("decision: approve", decision)

@@ -7,10 +7,10 @@ use onceseal_core::effect::Outcome;
 use onceseal_core::reply::Reply;
 use onceseal_core::time::Span;
 
-use crate::calls::{Call, attempt, call, refused, settle};
+use crate::calls::{Call, attempt, call, settle};
 use crate::executor::Real;
 use crate::world::{World, noon};
-use crate::{pay, pay_world, send};
+use crate::{pay, pay_world, refused, send};
 
 const LEDGER: &str = r#"
 schema: onceseal.policy/v1

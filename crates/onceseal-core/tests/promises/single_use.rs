@@ -7,9 +7,9 @@ use onceseal_core::effect::{EffectState, Outcome};
 use onceseal_core::reply::Reply;
 use onceseal_core::time::Span;
 
-use crate::calls::{Call, asked, attempt, refused};
+use crate::calls::{Call, asked, attempt};
 use crate::world::{World, noon};
-use crate::{pay, pay_world};
+use crate::{pay, pay_world, refused};
 
 fn granted(
     world: &mut World<'_>,

@@ -1,13 +1,13 @@
 //! Commands as people and programs say them in tests.
 
 use onceseal_core::action::{Acquire, Action, Principal, Proposal, ProposalError, Reach, Run};
-use onceseal_core::approval::{Answer, Identity, Revocation, Said};
+use onceseal_core::approval::{Answer, Identity, Said};
 use onceseal_core::command::Command;
 use onceseal_core::effect::{Holding, Outcome, Settle};
 use onceseal_core::hash::Hash;
 use onceseal_core::id::{ActionId, ApprovalId};
 use onceseal_core::json::{self, Limits, Value};
-use onceseal_core::reply::{Attempt, Refusal, Reply};
+use onceseal_core::reply::{Attempt, Reply};
 use onceseal_core::time::Span;
 
 use crate::world::World;
@@ -91,11 +91,6 @@ impl World<'_> {
         self.run(Command::Answer(Answer { approval, person: identity(person), said, shown }))
     }
 
-    /// Takes an approval back.
-    pub(crate) fn revoke(&mut self, approval: ApprovalId, person: &str) -> Reply {
-        self.run(Command::Revoke(Revocation { approval, person: identity(person) }))
-    }
-
     /// The holder's report.
     pub(crate) fn settle(&mut self, attempt: &Attempt, outcome: Outcome) -> Reply {
         self.run(Command::Settle(settle(attempt.into(), outcome)))
@@ -127,14 +122,5 @@ pub(crate) fn asked(reply: Reply) -> (ActionId, ApprovalId) {
     match reply {
         Reply::ApprovalNeeded { action, approval, .. } => (action, approval),
         other => panic!("nobody is asked: {other:?}"),
-    }
-}
-
-/// The refusal.
-#[track_caller]
-pub(crate) fn refused(reply: Reply) -> Refusal {
-    match reply {
-        Reply::Refused(refusal) => *refusal,
-        other => panic!("not refused: {other:?}"),
     }
 }

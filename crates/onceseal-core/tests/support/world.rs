@@ -8,10 +8,10 @@ use std::sync::Arc;
 use onceseal_core::command::{Command, Nonce, Stamped};
 use onceseal_core::decide::{evolve, renew};
 use onceseal_core::hash::{BlindingKey, Hash};
-use onceseal_core::id::{ActionId, ApprovalId};
+use onceseal_core::id::ApprovalId;
 use onceseal_core::journal::{
-    Body, Event, Head, Index, Key, Payload, Recorded, Row, Stored, chain_hash, open_text, seal, seal_hash,
-    sealed_text,
+    Body, Event, Head, Index, KINDS, Key, Payload, Recorded, Row, Stored, chain_hash, open_text, seal,
+    seal_hash, sealed_text,
 };
 use onceseal_core::json::{self, Limits};
 use onceseal_core::policy::{Activate, ActivePolicy, Policy};
@@ -33,7 +33,8 @@ pub(crate) struct World<'r> {
     /// Everything recorded, in order.
     pub(crate) events: Vec<Recorded>,
     rules: &'r dyn Rules,
-    rows: BTreeMap<StreamId, Stored>,
+    /// What everything recorded folds to.
+    pub(crate) rows: BTreeMap<StreamId, Stored>,
     keys: BTreeSet<(Key, StreamId)>,
     commands: u64,
 }
@@ -138,14 +139,6 @@ impl<'r> World<'r> {
         self.rows.get(stream).map(|stored| &stored.row)
     }
 
-    /// An action's row.
-    pub(crate) fn action(&self, id: ActionId) -> &onceseal_core::action::ActionRow {
-        match self.row(&StreamId::action(id)) {
-            Some(Row::Action(row)) => row,
-            other => panic!("no action {id}: {other:?}"),
-        }
-    }
-
     /// An approval's row.
     pub(crate) fn approval(&self, id: ApprovalId) -> &onceseal_core::approval::ApprovalRow {
         match self.row(&StreamId::approval(id)) {
@@ -204,6 +197,7 @@ impl<'r> World<'r> {
             let row = evolve(&stamp.stream, row, stamp.sequence, stamp.at, event).expect("it folds");
             folded.insert(stamp.stream, row);
         }
+        let mut open_halves = self.fold_erased();
         let mut keys = BTreeSet::new();
         for (stream, stored) in &self.rows {
             let mut row = folded.remove(stream).expect("a row has events");
@@ -213,12 +207,39 @@ impl<'r> World<'r> {
                 again.lease_until = now.lease_until;
             }
             assert_eq!(row, stored.row, "fold of {stream}");
+            assert_eq!(open_halves.remove(stream), Some(row.packed().0), "state half of {stream}");
             let (open, private) = row.packed();
             assert_eq!(Row::unpack(stream.kind, &open, &private).as_ref(), Ok(&row), "packed form");
             keys.extend(row.keys().into_iter().map(|key| (key, *stream)));
         }
         assert_eq!(keys, self.keys, "index");
         assert!(folded.is_empty(), "events without a row");
+    }
+
+    /// The state halves of all rows when nothing private is left: no open
+    /// part, and so no permission, depends on a sealed one.
+    fn fold_erased(&self) -> BTreeMap<StreamId, Vec<u8>> {
+        let mut folded: BTreeMap<StreamId, Row> = BTreeMap::new();
+        for Recorded { stamp, event: Event { refs, body }, .. } in &self.events {
+            let kind = body.kind();
+            let fields = KINDS.iter().find(|info| info.kind == kind).expect("a known kind").sealed.len();
+            let mut data = Vec::new();
+            body.pack_data(&mut data);
+            let body =
+                Body::unpack(kind, &data, &vec![0; fields]).expect("every private field may be absent");
+            let event = Event { refs: refs.clone(), body };
+            let row = folded.remove(&stamp.stream);
+            let row = evolve(&stamp.stream, row, stamp.sequence, stamp.at, &event).expect("it folds");
+            folded.insert(stamp.stream, row);
+        }
+        let mut halves = BTreeMap::new();
+        for (stream, mut row) in folded {
+            if let (Row::Effect(row), Row::Effect(now)) = (&mut row, &self.rows[&stream].row) {
+                row.lease_until = now.lease_until;
+            }
+            halves.insert(stream, row.packed().0);
+        }
+        halves
     }
 
     fn check_receipts(&self) {
