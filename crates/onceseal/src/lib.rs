@@ -24,3 +24,8 @@ pub use onceseal_core as core;
 pub use onceseal_core::action::Principal;
 pub use onceseal_store as store;
 pub use sweep::sweep;
+
+/// The README's example, compiled with the documentation's examples.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
