@@ -114,7 +114,8 @@ impl Proposal {
         let entry = policy.policy.entry(&name);
         let rule = policy.rule(&name);
         let text = json::canonical(&Value::Object(arguments));
-        let Value::Object(arguments) = json::read(text.as_bytes(), &policy.policy.argument_limits(&name))? else {
+        let Value::Object(arguments) = json::read(text.as_bytes(), &policy.policy.argument_limits(&name))?
+        else {
             unreachable!("the canonical text of an object reads as one")
         };
         let mut unfit = None;
