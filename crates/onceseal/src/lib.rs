@@ -12,6 +12,7 @@ mod control;
 mod error;
 mod keeper;
 mod open;
+pub mod process;
 pub mod render;
 mod seen;
 mod sweep;
