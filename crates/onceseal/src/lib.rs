@@ -11,18 +11,23 @@ pub mod config;
 mod control;
 mod error;
 mod keeper;
+mod open;
+pub mod process;
 pub mod render;
+mod seen;
 mod sweep;
 pub mod views;
 mod watch;
 
 pub use attempt::Call;
 pub use call::{CallOptions, Proposing, Receipt, Resuming};
-pub use control::{Control, Opening};
+pub use control::Control;
 pub use error::{Error, Executed, Failure};
 pub use onceseal_core as core;
 pub use onceseal_core::action::Principal;
 pub use onceseal_store as store;
+pub use open::Opening;
+pub use seen::Seen;
 pub use sweep::sweep;
 
 /// The README's example, compiled with the documentation's examples.
