@@ -7,7 +7,6 @@
 //! written to is each of them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +23,7 @@ use onceseal_store::executor::Outcome;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::place::{self, DATABASE};
+use crate::place;
 use crate::promise::Promise;
 use crate::refold;
 use crate::shop::{Shop, options};
@@ -66,8 +65,9 @@ pub struct Findings {
 }
 
 impl Day {
-    /// Every disk that is lost or kept, after every operation; and so many torn
-    /// ones at each moment at which something is not synced.
+    /// Every disk that is lost or kept, after every operation; and a torn one at
+    /// each moment at which something is not synced, `torn` of them when a sync
+    /// comes next.
     #[must_use]
     pub fn cases(&self, torn: u64) -> Vec<Case> {
         let mut cases: Vec<Case> = Vec::new();
@@ -76,7 +76,7 @@ impl Day {
         let mut disk = Disk::default();
         cases.push(Case { at: 0, loss: Loss::Lost, told });
         cases.push(Case { at: 0, loss: Loss::Kept, told });
-        for (op, at) in self.log.iter().zip(1..) {
+        for (at, op) in (1..).zip(&self.log) {
             let more_durable = disk.apply(op);
             if let Op::Told(promises) = op {
                 told = *promises;
@@ -95,7 +95,8 @@ impl Day {
             }
             open = cases.len()..cases.len();
             if disk.has_unsynced() {
-                let seeds = (0..torn).map(|n| at as u64 * torn + n);
+                let sync_next = matches!(self.log.get(at), Some(Op::Sync(_) | Op::SyncFailed(_)));
+                let seeds = (0..if sync_next { torn } else { 1 }).map(|n| at as u64 * torn + n);
                 cases.extend(seeds.map(|seed| Case { at, loss: Loss::Torn(seed), told }));
                 open.end = cases.len();
             }
@@ -201,7 +202,8 @@ impl Examiner<'_> {
         let known = lock(self.known).get(&content).cloned();
         let verdict = match known {
             Some(verdict) => {
-                let mut faults = shop.store.read(|snapshot| snapshot.integrity()).unwrap_or_else(|e| vec![e.to_string()]);
+                let mut faults =
+                    shop.store.read(|snapshot| snapshot.integrity()).unwrap_or_else(|e| vec![e.to_string()]);
                 faults.extend(self.use_once(&mut shop, &verdict, case));
                 if !faults.is_empty() {
                     return faults;
@@ -299,10 +301,4 @@ fn dump(path: &Path) -> rusqlite::Result<u64> {
         table.hash(&mut hasher);
     }
     Ok(hasher.finish())
-}
-
-/// The size of what a directory's database takes, for reports.
-#[must_use]
-pub fn bytes(directory: &Path) -> u64 {
-    fs::metadata(directory.join(DATABASE)).map_or(0, |found| found.len())
 }

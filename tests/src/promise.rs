@@ -79,8 +79,8 @@ impl Promise {
                 approval: attempt.approval,
             }],
             (Reply::Settled { state, receipt, .. }, _) => {
-                let outcome = of(command)
-                    .map(|(effect, fence)| Promise::Outcome { effect, fence, state: *state });
+                let outcome =
+                    of(command).map(|(effect, fence)| Promise::Outcome { effect, fence, state: *state });
                 receipts(*receipt).into_iter().chain(outcome).collect()
             }
             (Reply::Renewed { lease_until: until }, Command::Renew(Renew { attempt, .. })) => {
@@ -114,12 +114,9 @@ impl Promise {
                 })?;
                 let used = match approval {
                     None => true,
-                    Some(approval) => {
-                        recorded(snapshot, &StreamId::approval(*approval), |event| {
-                            matches!(event.body, Body::ApprovalConsumed(..))
-                                && event.refs.action == Some(*action)
-                        })?
-                    }
+                    Some(approval) => recorded(snapshot, &StreamId::approval(*approval), |event| {
+                        matches!(event.body, Body::ApprovalConsumed(..)) && event.refs.action == Some(*action)
+                    })?,
                 };
                 Ok(taken && used)
             }
@@ -134,14 +131,12 @@ impl Promise {
                 };
                 of == *fence && EffectState::from(outcome) == *state
             }),
-            Promise::Lease { effect, fence, until } => {
-                Ok(match row_of(snapshot.stream(effect)?) {
-                    Some(Stored { row: Row::Effect(row), .. }) => {
-                        row.fence > *fence || row.lease_until >= Some(*until)
-                    }
-                    _ => false,
-                })
-            }
+            Promise::Lease { effect, fence, until } => Ok(match row_of(snapshot.stream(effect)?) {
+                Some(Stored { row: Row::Effect(row), .. }) => {
+                    row.fence > *fence || row.lease_until >= Some(*until)
+                }
+                _ => false,
+            }),
             Promise::Approval { approval, status, yes } => {
                 let stream = StreamId::approval(*approval);
                 let mut so_far = 0;
@@ -162,9 +157,11 @@ impl Promise {
                     event.refs.receipt == Some(*receipt)
                 })
             }
-            Promise::Policy(hash) => leads_to(snapshot, &Key::of(Index::PolicyText, &[&hash.0]), |event| {
-                matches!(&event.body, Body::PolicyActivated(data, _) if data.policy == *hash)
-            }),
+            Promise::Policy(hash) => leads_to(
+                snapshot,
+                &Key::of(Index::PolicyText, &[&hash.0]),
+                |event| matches!(&event.body, Body::PolicyActivated(data, _) if data.policy == *hash),
+            ),
         }
     }
 }

@@ -142,14 +142,8 @@ impl Check<'_> {
         let mut found = BTreeMap::new();
         for index in Index::ALL {
             let to = vec![0xff; 64];
-            let page = Page {
-                index: *index,
-                from: vec![],
-                to,
-                after: None,
-                newest_first: false,
-                limit: usize::MAX,
-            };
+            let page =
+                Page { index: *index, from: vec![], to, after: None, newest_first: false, limit: usize::MAX };
             for hit in self.snapshot.keys(&page)? {
                 found.insert((Key { index: *index, bytes: hit.key }, hit.stream), hit.sequence);
             }

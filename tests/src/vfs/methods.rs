@@ -184,7 +184,12 @@ unsafe extern "C" fn read(file: *mut sqlite3_file, into: *mut c_void, amount: c_
     }
 }
 
-unsafe extern "C" fn write(file: *mut sqlite3_file, from: *const c_void, amount: c_int, offset: i64) -> c_int {
+unsafe extern "C" fn write(
+    file: *mut sqlite3_file,
+    from: *const c_void,
+    amount: c_int,
+    offset: i64,
+) -> c_int {
     // SAFETY: SQLite calls it on an open file, with `amount` bytes to be read.
     unsafe {
         let (shared, role) = head(file);
@@ -193,7 +198,8 @@ unsafe extern "C" fn write(file: *mut sqlite3_file, from: *const c_void, amount:
         let amount = if fault.is_some() { amount / 2 } else { amount };
         let answer = base!(file, xWrite, from, amount, offset);
         if answer == ffi::SQLITE_OK {
-            let bytes = std::slice::from_raw_parts(from.cast::<u8>(), amount.unsigned_abs() as usize).to_vec();
+            let bytes =
+                std::slice::from_raw_parts(from.cast::<u8>(), amount.unsigned_abs() as usize).to_vec();
             shared.record(Op::Write { file: role, offset: offset.unsigned_abs(), bytes });
         }
         match fault {
