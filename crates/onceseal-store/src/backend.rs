@@ -80,7 +80,8 @@ pub trait Loader {
 pub struct Changes {
     /// Events in the order they are to stand in the log.
     pub events: Vec<Recorded>,
-    /// Rows that changed, each once.
+    /// Rows that changed, each once, in the order in which they first changed:
+    /// streams that come to be at the same moment are listed in this order.
     pub rows: Vec<RowChange>,
 }
 

@@ -35,7 +35,7 @@ const TABLES: [(&str, usize); 4] = [("streams", 8), ("events", 14), ("payloads",
 /// Either file cannot be used.
 pub fn replay(source: &Path, target: &Path, after: u64, most: usize) -> Result<Replay, StoreError> {
     let batches = batches(source, after, most)?;
-    let connector = Connector::new(target.to_owned(), None);
+    let connector = Connector::new(target.to_owned(), None)?;
     connector.found("default", 0)?;
     let connection = connector.raw_writer()?;
     let mut statements = Vec::new();
@@ -58,7 +58,7 @@ pub fn replay(source: &Path, target: &Path, after: u64, most: usize) -> Result<R
 /// The rows of each batch: a stream with its first event, its keys with its
 /// last one.
 fn batches(source: &Path, after: u64, most: usize) -> Result<Vec<Vec<Insert>>, StoreError> {
-    let connection = Connector::new(source.to_owned(), None).raw_writer()?;
+    let connection = Connector::new(source.to_owned(), None)?.raw_writer()?;
     let after = i64::try_from(after).unwrap_or(i64::MAX);
     let (mut of_position, mut first, mut last) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let (mut batch, mut before) = (0, None);

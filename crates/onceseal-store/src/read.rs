@@ -74,7 +74,7 @@ pub trait Snapshot {
     /// The store cannot be read.
     fn log(&self, after: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError>;
 
-    /// The newest position of the log; 0 if it is empty.
+    /// The newest position of the tenant's log; 0 if it is empty.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -109,6 +109,24 @@ pub trait Snapshot {
     /// # Errors
     /// The store cannot be read.
     fn integrity(&self) -> Result<Vec<String>, StoreError>;
+}
+
+/// Where snapshots come from.
+pub trait Readers: Send + Sync {
+    /// A picture of what is committed now.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, StoreError>;
+
+    /// One sentence for each setting that protects and is not as it has to be.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn unsafe_settings(&self) -> Result<Vec<String>, StoreError>;
+
+    /// Gives up what is held for reading.
+    fn close(&self);
 }
 
 /// How much is stored for the tenant.

@@ -11,12 +11,12 @@ use rusqlite::Row as SqlRow;
 use crate::error::StoreError;
 use crate::read::StoredEvent;
 
-/// A stream's row from `sequence, head, open, private` at the first columns.
-pub(super) fn loaded(kind: StreamKind, row: &SqlRow<'_>, first: usize) -> Result<Loaded, StoreError> {
-    let sequence = row.get::<_, i64>(first)?;
-    let head: [u8; 32] = row.get(first + 1)?;
-    let open = row.get_ref(first + 2)?.as_blob().unwrap_or_default();
-    let private = row.get_ref(first + 3)?.as_blob().unwrap_or_default();
+/// A stream's row from the columns of `statements::STREAM`.
+pub(super) fn loaded(kind: StreamKind, row: &SqlRow<'_>) -> Result<Loaded, StoreError> {
+    let sequence = row.get::<_, i64>(1)?;
+    let head: [u8; 32] = row.get(2)?;
+    let open = row.get_ref(3)?.as_blob().unwrap_or_default();
+    let private = row.get_ref(4)?.as_blob().unwrap_or_default();
     let head = Head { sequence: sequence.unsigned_abs(), hash: Hash(head) };
     Ok(match Row::unpack(kind, open, private) {
         Ok(row) => Loaded::Row(Box::new(Stored { head, row })),
@@ -34,11 +34,7 @@ pub(super) fn stream_kind(number: u8) -> Result<StreamKind, StoreError> {
     Ok(StreamKind::unpacked(&[number])?)
 }
 
-/// Columns of an event, in the order [`event`] reads them.
-pub(super) const EVENT_COLUMNS: &str = "e.position, e.sequence, e.kind, e.at, e.command, e.part, e.of, e.refs, \
-     e.data, e.sealed, e.salt, e.seal, e.hash, s.kind, s.name";
-
-/// An event with its stream.
+/// An event with its stream, from the columns of `statements::EVENTS`.
 pub(super) fn event(row: &SqlRow<'_>) -> Result<StoredEvent, StoreError> {
     let at: i64 = row.get(3)?;
     let seal: Option<[u8; 32]> = row.get(11)?;

@@ -11,9 +11,9 @@ use onceseal_core::time::Timestamp;
 use onceseal_core::view::{Loaded, Range};
 use rusqlite::{CachedStatement, Connection, ErrorCode, OptionalExtension};
 
-use super::open::Connector;
+use super::open::{Connector, FileIdentity};
 use super::pool::Pool;
-use super::{rows, schema};
+use super::{rows, schema, statements};
 use crate::backend::{Backend, Changes, Fault, Loader, RowChange, Work};
 use crate::error::StoreError;
 use crate::time::BatchClock;
@@ -29,6 +29,13 @@ pub(crate) struct SqliteBackend {
     pool: Arc<Pool>,
     turnstile: Turnstile,
     clock: BatchClock,
+    opened: Opened,
+}
+
+/// What was opened, and must be there still whenever something is written.
+#[derive(Clone, Copy)]
+struct Opened {
+    file: Option<FileIdentity>,
     tenant: i64,
     tenant_id: [u8; 16],
 }
@@ -41,8 +48,9 @@ impl SqliteBackend {
         clock: BatchClock,
         (tenant, tenant_id): (i64, [u8; 16]),
     ) -> Result<SqliteBackend, StoreError> {
+        let opened = Opened { file: connector.identity()?, tenant, tenant_id };
         let connection = Some(prepare(&connector)?);
-        Ok(SqliteBackend { connector, connection, pool, turnstile, clock, tenant, tenant_id })
+        Ok(SqliteBackend { connector, connection, pool, turnstile, clock, opened })
     }
 
     /// Closes every connection of the process, opens the file again and commits
@@ -50,15 +58,18 @@ impl SqliteBackend {
     /// with this hash was recorded.
     fn look_again(&mut self, first: &Recorded, position: i64) -> Result<bool, StoreError> {
         self.connection = None;
-        self.pool.close_all();
+        self.pool.clear();
+        let _turn = self.turnstile.enter()?;
         let mut connection = prepare(&self.connector)?;
         let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        guard(&transaction, &self.connector, &self.opened)?;
+        // The same number again: a page is written all the same.
         transaction.pragma_update(None, "user_version", schema::SCHEMA_VERSION)?;
         transaction.commit()?;
-        let sql = "SELECT hash FROM events WHERE position = ?1";
-        let found: Option<[u8; 32]> = connection.query_row(sql, [position], |row| row.get(0)).optional()?;
+        let found = connection.query_row(statements::HASH, [position], |row| row.get::<_, [u8; 32]>(0));
+        let recorded = found.optional()? == Some(first.hash.0);
         self.connection = Some(connection);
-        Ok(found == Some(first.hash.0))
+        Ok(recorded)
     }
 }
 
@@ -70,19 +81,17 @@ fn prepare(connector: &Connector) -> Result<Connection, StoreError> {
 
 impl Backend for SqliteBackend {
     fn batch(&mut self, work: &mut Work<'_>) -> Result<(), Fault> {
-        if self.connection.is_none() {
-            self.connection = Some(prepare(&self.connector)?);
-        }
+        let SqliteBackend { connector, connection, turnstile, clock, opened, .. } = self;
+        let connection = match connection {
+            Some(connection) => connection,
+            None => connection.insert(prepare(connector)?),
+        };
         let committed = {
-            let Some(connection) = &self.connection else {
-                return Err(Fault::Nothing(StoreError::new(Code::StoreFailed)));
-            };
-            let turn = self.turnstile.enter().map_err(StoreError::from)?;
-            let result = transact(connection, &mut self.clock, (self.tenant, self.tenant_id), work);
+            let _turn = turnstile.enter().map_err(StoreError::from)?;
+            let result = transact(connection, connector, clock, opened, work);
             if result.is_err() {
                 roll_back(connection);
             }
-            drop(turn);
             result
         };
         match committed {
@@ -125,14 +134,15 @@ fn roll_back(connection: &Connection) {
 
 fn transact(
     connection: &Connection,
+    connector: &Connector,
     clock: &mut BatchClock,
-    tenant: (i64, [u8; 16]),
+    opened: &Opened,
     work: &mut Work<'_>,
 ) -> Result<(), Failed> {
     connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-    guard(connection, tenant)?;
+    guard(connection, connector, opened)?;
     let now = clock.read()?;
-    let mut batch = Transaction { connection, tenant: tenant.0, now, ids: BTreeMap::new() };
+    let mut batch = Transaction { connection, tenant: opened.tenant, now, ids: BTreeMap::new() };
     let Some(changes) = work(&mut batch)? else {
         connection.prepare_cached("ROLLBACK")?.execute([])?;
         return Ok(());
@@ -156,14 +166,21 @@ fn is_uncertain(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::SystemIoFailure | ErrorCode::DiskFull) | None)
 }
 
-/// The file is still ours and still has our tenant: somebody may have put
-/// another file in its place, or restored one over it.
-fn guard(connection: &Connection, tenant: (i64, [u8; 16])) -> Result<(), StoreError> {
-    let sql = "SELECT tenant_id FROM tenants WHERE id = ?1";
-    let found = connection.prepare_cached(sql)?.query_row([tenant.0], |row| row.get::<_, [u8; 16]>(0));
-    match found.optional()? {
-        Some(id) if id == tenant.1 => Ok(()),
-        _ => Err(StoreError::with(Code::StoreForeign, "the store's tenant is not the one that was opened")),
+/// The file is still the one at the path, still ours and still has our tenant:
+/// somebody may have put another in its place, restored one over it, or brought
+/// it to a newer schema.
+fn guard(connection: &Connection, connector: &Connector, opened: &Opened) -> Result<(), StoreError> {
+    let foreign = |what| Err(StoreError::with(Code::StoreForeign, what));
+    if connector.identity()? != opened.file {
+        return foreign("another file has taken its place; open it anew");
+    }
+    if !schema::is_current(connection)? {
+        return foreign("its schema is not the one that was opened; use a newer onceseal");
+    }
+    let mut statement = connection.prepare_cached(statements::TENANT_ID)?;
+    match statement.query_row([opened.tenant], |row| row.get::<_, [u8; 16]>(0)).optional()? {
+        Some(id) if id == opened.tenant_id => Ok(()),
+        _ => foreign("its tenant is not the one that was opened; open it anew"),
     }
 }
 
@@ -185,9 +202,8 @@ impl Transaction<'_> {
         if let Some(id) = self.ids.get(stream) {
             return Ok(Some(*id));
         }
-        let sql = "SELECT id FROM streams WHERE tenant = ?1 AND kind = ?2 AND name = ?3";
         let found = self
-            .statement(sql)?
+            .statement(statements::STREAM_ID)?
             .query_row((self.tenant, stream.kind.number(), stream.name), |row| row.get(0));
         let id: Option<i64> = found.optional()?;
         if let Some(id) = id {
@@ -201,8 +217,7 @@ impl Transaction<'_> {
         for change in &changes.rows {
             self.save_row(change)?;
         }
-        let sql = "SELECT coalesce(max(position), 0) FROM events";
-        let newest: i64 = self.statement(sql)?.query_row([], |row| row.get(0))?;
+        let newest: i64 = self.statement(statements::NEWEST)?.query_row([], |row| row.get(0))?;
         for (position, event) in (newest + 1..).zip(&changes.events) {
             self.save_event(position, event)?;
         }
@@ -304,12 +319,10 @@ impl Loader for Transaction<'_> {
     }
 
     fn stream(&mut self, stream: &StreamId) -> Result<Loaded, StoreError> {
-        let sql = "SELECT id, sequence, head, open, private FROM streams
-                   WHERE tenant = ?1 AND kind = ?2 AND name = ?3";
-        let mut statement = self.statement(sql)?;
+        let mut statement = self.statement(statements::STREAM)?;
         let mut found = statement.query((self.tenant, stream.kind.number(), stream.name))?;
         let Some(row) = found.next()? else { return Ok(Loaded::Absent) };
-        let (id, loaded) = (row.get(0)?, rows::loaded(stream.kind, row, 1)?);
+        let (id, loaded) = (row.get(0)?, rows::loaded(stream.kind, row)?);
         drop(found);
         drop(statement);
         self.ids.insert(*stream, id);
@@ -317,10 +330,7 @@ impl Loader for Transaction<'_> {
     }
 
     fn range(&mut self, range: &Range) -> Result<Vec<(Vec<u8>, StreamId)>, StoreError> {
-        let sql = "SELECT k.key, s.kind, s.name FROM keys k JOIN streams s ON s.id = k.stream
-                   WHERE k.tenant = ?1 AND k.\"index\" = ?2 AND k.key BETWEEN ?3 AND ?4
-                   ORDER BY k.key, k.stream LIMIT ?5";
-        let mut statement = self.statement(sql)?;
+        let mut statement = self.statement(statements::OLDEST)?;
         let limit = i64::try_from(range.limit).unwrap_or(i64::MAX);
         let mut found =
             statement.query((self.tenant, range.index.number(), &range.from, &range.to, limit))?;
@@ -332,9 +342,7 @@ impl Loader for Transaction<'_> {
     }
 
     fn event(&mut self, key: &Key) -> Result<Option<(StreamId, u64)>, StoreError> {
-        let sql = "SELECT s.kind, s.name, k.sequence FROM keys k JOIN streams s ON s.id = k.stream
-                   WHERE k.tenant = ?1 AND k.\"index\" = ?2 AND k.key = ?3 ORDER BY k.stream DESC LIMIT 1";
-        let mut statement = self.statement(sql)?;
+        let mut statement = self.statement(statements::EVENT_OF_KEY)?;
         let mut found = statement.query((self.tenant, key.index.number(), &key.bytes))?;
         let Some(row) = found.next()? else { return Ok(None) };
         Ok(Some((rows::stream_id(row, 0, 1)?, row.get::<_, i64>(2)?.unsigned_abs())))
@@ -342,10 +350,8 @@ impl Loader for Transaction<'_> {
 
     fn payload(&mut self, stream: &StreamId, sequence: u64) -> Result<Option<Payload>, StoreError> {
         let Some(id) = self.id(stream)? else { return Ok(None) };
-        let sql = "SELECT p.salt, p.text FROM events e JOIN payloads p ON p.event = e.position
-                   WHERE e.stream = ?1 AND e.sequence = ?2";
         let found = self
-            .statement(sql)?
+            .statement(statements::PAYLOAD)?
             .query_row((id, integer(sequence)?), |row| Ok(Payload { salt: row.get(0)?, text: row.get(1)? }));
         Ok(found.optional()?)
     }
