@@ -94,13 +94,17 @@ fn every_shell_block_of_the_pages_runs() {
 
 #[test]
 fn every_link_between_pages_leads_somewhere() {
-    let mut pages = vec![root().join("README.md"), root().join("ARCHITECTURE.md"), root().join("SECURITY.md")];
-    pages.extend(fs::read_dir(root().join("docs")).expect("docs").map(|entry| entry.expect("an entry").path()));
+    let mut pages =
+        vec![root().join("README.md"), root().join("ARCHITECTURE.md"), root().join("SECURITY.md")];
+    pages.extend(
+        fs::read_dir(root().join("docs")).expect("docs").map(|entry| entry.expect("an entry").path()),
+    );
     for page in pages {
         let text = fs::read_to_string(&page).expect("a page");
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             if !link.contains("://") && !link.starts_with('#') {
-                let target = page.parent().expect("a directory").join(link.split('#').next().unwrap_or_default());
+                let target =
+                    page.parent().expect("a directory").join(link.split('#').next().unwrap_or_default());
                 assert!(target.exists(), "{}: {link} leads nowhere", page.display());
             }
         }

@@ -30,14 +30,19 @@ fn the_page_of_codes_is_what_the_program_says() {
 
 #[test]
 fn the_page_of_event_kinds_is_what_the_program_says() {
-    let mut page = "# Event kinds\n\nGenerated from the program. All are version 1. `refs` may name an action, an \
+    let mut page =
+        "# Event kinds\n\nGenerated from the program. All are version 1. `refs` may name an action, an \
                     approval and a receipt. A member without a value is absent.\n"
-        .to_owned();
+            .to_owned();
     for info in KINDS {
         writeln!(page, "\n## {}\n\n{}\n", info.kind, info.about).expect("text");
         for (part, fields) in [("data", info.data), ("sealed", info.sealed)] {
-            let fields: Vec<_> =
-                fields.iter().map(|(name, kind)| format!("`{name}`: {}", kind.replace("Option < ", "Option<").replace(" >", ">"))).collect();
+            let fields: Vec<_> = fields
+                .iter()
+                .map(|(name, kind)| {
+                    format!("`{name}`: {}", kind.replace("Option < ", "Option<").replace(" >", ">"))
+                })
+                .collect();
             let fields = if fields.is_empty() { "nothing".to_owned() } else { fields.join(", ") };
             writeln!(page, "- {part}: {fields}").expect("text");
         }

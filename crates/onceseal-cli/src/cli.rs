@@ -23,8 +23,10 @@ fn version() -> &'static str {
 /// failed.
 #[derive(Debug, Parser)]
 #[command(name = "onceseal", version = version(), max_term_width = 100, subcommand_required = true)]
-#[command(after_help = "Exit status: 0 done; 1 refused, blocked, unknown or broken; 2 usage, configuration or \
-                        storage; 3 could not be checked.")]
+#[command(
+    after_help = "Exit status: 0 done; 1 refused, blocked, unknown or broken; 2 usage, configuration or \
+                        storage; 3 could not be checked."
+)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -42,7 +44,14 @@ pub(crate) struct Global {
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
     /// Whether output is coloured; NO_COLOR is respected
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN", help_heading = "Global options")]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "WHEN",
+        help_heading = "Global options"
+    )]
     pub(crate) color: Color,
     /// Use state on a network or host-shared file system, where locks may not hold
     #[arg(long, global = true, help_heading = "Global options")]

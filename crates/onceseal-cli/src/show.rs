@@ -36,10 +36,13 @@ pub(crate) fn approval(
         Status::Pending | Status::Granted => " (over)".to_owned(),
         _ => String::new(),
     };
-    let hash = |hash: &Option<onceseal::core::hash::Hash>| hash.map_or("erased".to_owned(), |hash| hash.to_string());
+    let hash =
+        |hash: &Option<onceseal::core::hash::Hash>| hash.map_or("erased".to_owned(), |hash| hash.to_string());
     let proofs = row.proofs.iter().map(|proof| proof.as_str()).collect::<Vec<_>>().join(" or ");
     let people = match &bound.approvers {
-        Some(groups) => groups.iter().map(|group| literal(&group.as_str().into())).collect::<Vec<_>>().join(", "),
+        Some(groups) => {
+            groups.iter().map(|group| literal(&group.as_str().into())).collect::<Vec<_>>().join(", ")
+        }
         None => "anybody".to_owned(),
     };
     let mut out = format!("{id}\n");
@@ -52,7 +55,8 @@ pub(crate) fn approval(
         ("binding", hash(&bound.binding)),
     ]));
     for response in &row.private.responses {
-        let person = response.person.as_ref().map_or("erased".to_owned(), |person| literal(&person.as_str().into()));
+        let person =
+            response.person.as_ref().map_or("erased".to_owned(), |person| literal(&person.as_str().into()));
         out.push_str(&format!("  {} said {} at {}\n", person, response.said, response.at));
     }
     out.push_str("\nWhat would be done. Lines behind a bar are the requester's words.\n");
@@ -77,7 +81,9 @@ fn wanted(action: &ActionRow, effect_key: Option<&str>, arguments: &Object) -> V
     ] {
         lines.push(format!("{name:<12} {}{}", literal(&value), flag(&value)));
     }
-    lines.push(format!("arguments    {}", if arguments.is_empty() { "none" } else { "" }).trim_end().to_owned());
+    lines.push(
+        format!("arguments    {}", if arguments.is_empty() { "none" } else { "" }).trim_end().to_owned(),
+    );
     members(arguments, 1, &mut lines);
     lines
 }
@@ -140,7 +146,9 @@ mod tests {
     use onceseal::core::json::{self, Limits};
 
     fn lines(text: &str) -> Vec<String> {
-        let Ok(Value::Object(object)) = json::read(text.as_bytes(), &Limits::DATA) else { panic!("an object") };
+        let Ok(Value::Object(object)) = json::read(text.as_bytes(), &Limits::DATA) else {
+            panic!("an object")
+        };
         let mut lines = Vec::new();
         members(&object, 1, &mut lines);
         lines
@@ -150,8 +158,18 @@ mod tests {
     fn ua_076_every_value_is_shown_in_full_however_deep_and_long() {
         let long = "x".repeat(5_000);
         let shown = lines(&format!(r#"{{"a":{{"b":[1,{{"c":"{long}"}},[]]}},"d":{{}}}}"#));
-        let expected =
-            ["  \"a\": {", "    \"b\": [", "      1", "      {", "", "      }", "      []", "    ]", "  }", "  \"d\": {}"];
+        let expected = [
+            "  \"a\": {",
+            "    \"b\": [",
+            "      1",
+            "      {",
+            "",
+            "      }",
+            "      []",
+            "    ]",
+            "  }",
+            "  \"d\": {}",
+        ];
         assert_eq!(shown.len(), expected.len());
         for (line, expected) in shown.iter().zip(expected).filter(|(_, expected)| !expected.is_empty()) {
             assert_eq!(line, expected);

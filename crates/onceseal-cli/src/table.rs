@@ -61,8 +61,11 @@ impl Table {
         };
         let widths: Vec<usize> = (0..self.head.len()).map(width).collect();
         let mut out = String::new();
-        let head: Vec<Cell> =
-            self.head.iter().map(|name| Cell { text: (*name).to_owned(), style: Style::new().bold() }).collect();
+        let head: Vec<Cell> = self
+            .head
+            .iter()
+            .map(|name| Cell { text: (*name).to_owned(), style: Style::new().bold() })
+            .collect();
         for row in std::iter::once(&head).chain(&self.rows) {
             line(row, &widths, &mut out);
         }

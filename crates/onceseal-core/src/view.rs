@@ -65,7 +65,7 @@ pub enum Loaded {
     /// No event yet.
     Absent,
     /// Its row.
-    Row(Box<Stored>),
+    Row(Arc<Stored>),
     /// A row that does not decode.
     Unreadable,
 }
@@ -173,6 +173,17 @@ impl View {
             Some(Loaded::Absent) => Ok(None),
             Some(Loaded::Unreadable) => Err(Halt::Unreadable),
             None => Err(Halt::Need(vec![Read::Stream(*stream)])),
+        }
+    }
+
+    /// A stream's row, to keep.
+    ///
+    /// # Errors
+    /// As [`View::stored`].
+    pub fn shared(&self, stream: &StreamId) -> Result<Option<Arc<Stored>>, Halt> {
+        match self.rows.get(stream) {
+            Some(Loaded::Row(stored)) => Ok(Some(stored.clone())),
+            _ => self.stored(stream).map(|_| None),
         }
     }
 

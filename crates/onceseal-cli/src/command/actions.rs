@@ -100,7 +100,9 @@ fn submit(context: &Context, submit: &Submit) -> Result<ExitCode, CliError> {
     };
     let (id, approval, until) = match wait(proposed.propose())? {
         Ok(Reply::Ready { action, until }) => (action, None, Some(until)),
-        Err(Error::ApprovalNeeded { action, approval, expires_at }) => (action, Some(approval), Some(expires_at)),
+        Err(Error::ApprovalNeeded { action, approval, expires_at }) => {
+            (action, Some(approval), Some(expires_at))
+        }
         Ok(Reply::Ended { action, .. }) => (action, None, None),
         Ok(_) => return Err(Error::Unexpected.into()),
         Err(Error::Refused(refusal)) => {
@@ -139,7 +141,8 @@ fn list(context: &Context, list: List) -> Result<ExitCode, CliError> {
     let mut items = Vec::new();
     let mut next = None;
     if let Some(control) = context.read()? {
-        let filter = list.pages.filter(&control, StreamKind::Action, list.state.as_deref(), list.older_than)?;
+        let filter =
+            list.pages.filter(&control, StreamKind::Action, list.state.as_deref(), list.older_than)?;
         let filter = Filter { name: list.name, ..filter };
         let page = control.list(StreamKind::Action, &filter, list.pages.limit())?;
         next = page.next.map(|cursor| cursor.to_string());
@@ -181,7 +184,8 @@ fn show(context: &Context, id: ActionId) -> Result<ExitCode, CliError> {
 fn text(control: &Control, id: ActionId, row: &ActionRow, arguments: &Object) -> String {
     let state = action_state(&row.state);
     let style = state_style(state);
-    let quoted = |text: Option<&String>| text.map_or("none".to_owned(), |text| literal(&text.as_str().into()));
+    let quoted =
+        |text: Option<&String>| text.map_or("none".to_owned(), |text| literal(&text.as_str().into()));
     let mut rows = vec![("state", format!("{style}{state}{style:#}"))];
     if let onceseal::core::action::ActionState::Ended { code: Some(code), .. } = row.state {
         rows.push(("code", code.to_string()));

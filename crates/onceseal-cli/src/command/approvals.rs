@@ -210,7 +210,8 @@ impl Request {
 
 /// Columns that a line may have, a little less than most terminals.
 fn columns() -> usize {
-    terminal_size::terminal_size().map_or(100, |(terminal_size::Width(columns), _)| usize::from(columns).min(100))
+    terminal_size::terminal_size()
+        .map_or(100, |(terminal_size::Width(columns), _)| usize::from(columns).min(100))
 }
 
 fn show(context: &Context, show: &Show) -> Result<ExitCode, CliError> {
@@ -239,9 +240,13 @@ pub(crate) fn approve(context: &Context, approve: &Approve) -> Result<ExitCode, 
                 .next(format!("onceseal approvals show {}", request.id)));
         }
         None if context.out.can_ask() && !asked(context)? => {
-            return Err(CliError::new("not_approved", "nothing was approved, and the request stays", REFUSED)
-                .about("approval", request.id.to_string())
-                .next(format!("onceseal deny {}", request.id)));
+            return Err(CliError::new(
+                "not_approved",
+                "nothing was approved, and the request stays",
+                REFUSED,
+            )
+            .about("approval", request.id.to_string())
+            .next(format!("onceseal deny {}", request.id)));
         }
         Some(_) | None => {}
     }

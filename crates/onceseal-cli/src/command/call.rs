@@ -43,7 +43,8 @@ impl CallArgs {
         let limits = policy.argument_limits(&self.action);
         let mut arguments = Object::new();
         let flags = [("--arg", &self.args), ("--arg-file", &self.files)];
-        for (flag, given) in flags.into_iter().flat_map(|(flag, all)| all.iter().map(move |one| (flag, one))) {
+        for (flag, given) in flags.into_iter().flat_map(|(flag, all)| all.iter().map(move |one| (flag, one)))
+        {
             let (name, json, text) = split(given).ok_or_else(|| form(flag))?;
             let content = match flag {
                 "--arg" => text.as_bytes().to_vec(),

@@ -71,7 +71,8 @@ impl Check {
     fn line(&self) -> String {
         let word = self.verdict.word();
         let style = state_style(word);
-        let next = self.next.as_ref().map(|next| format!("\n{:27}next: {}", "", shown(next))).unwrap_or_default();
+        let next =
+            self.next.as_ref().map(|next| format!("\n{:27}next: {}", "", shown(next))).unwrap_or_default();
         format!("{style}{word:<8}{style:#} {:<16}  {}{next}\n", self.name, shown(&self.detail))
     }
 
@@ -115,14 +116,21 @@ fn accept_clock(context: &Context) -> Result<ExitCode, CliError> {
     if let Some(control) = context.answer()? {
         control.store().accept_clock();
     }
-    tell(context, "accepted_clock", "this host's clocks are taken as right; running programs reopen their store")
+    tell(
+        context,
+        "accepted_clock",
+        "this host's clocks are taken as right; running programs reopen their store",
+    )
 }
 
 fn accept_went_back(context: &Context, reason: String) -> Result<ExitCode, CliError> {
     let opening: Opening = context.opening(context.settings()?)?;
     let text = match Control::accept_went_back(&opening, Control::account(), reason)? {
         Some(Seen::WentBack { seen, found }) => {
-            format!("accepted: entries {} to {seen} are forgotten, and what they did may happen again", found + 1)
+            format!(
+                "accepted: entries {} to {seen} are forgotten, and what they did may happen again",
+                found + 1
+            )
         }
         Some(_) => "accepted: the mark could not be read, so what was forgotten is not known".to_owned(),
         None => "nothing to accept: the store has all that was seen of it".to_owned(),

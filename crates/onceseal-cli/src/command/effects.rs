@@ -86,7 +86,8 @@ fn list(context: &Context, list: &List) -> Result<ExitCode, CliError> {
     let mut items = Vec::new();
     let mut next = None;
     if let Some(control) = context.read()? {
-        let filter = list.pages.filter(&control, StreamKind::Effect, list.state.as_deref(), list.older_than)?;
+        let filter =
+            list.pages.filter(&control, StreamKind::Effect, list.state.as_deref(), list.older_than)?;
         let page = control.list(StreamKind::Effect, &filter, list.pages.limit())?;
         next = page.next.map(|cursor| cursor.to_string());
         let now = control.store().now();
@@ -203,7 +204,11 @@ pub(crate) fn resolve(context: &Context, resolve: Resolve) -> Result<ExitCode, C
         return Ok(ExitCode::SUCCESS);
     }
     let receipt = receipt.map(|id| format!(", receipt {id}")).unwrap_or_default();
-    context.out.text(&format!("{} {state} by {}{receipt}\n", literal(&key.into()), shown(&person.to_string())))?;
+    context.out.text(&format!(
+        "{} {state} by {}{receipt}\n",
+        literal(&key.into()),
+        shown(&person.to_string())
+    ))?;
     if state == EffectState::Failed {
         context.out.note("a new attempt is possible now");
     }

@@ -76,7 +76,12 @@ pub(crate) fn run(context: &Context, events: &Events) -> Result<ExitCode, CliErr
     Ok(ExitCode::SUCCESS)
 }
 
-fn page(control: &Control, stream: Option<&StreamId>, after: u64, left: u64) -> Result<Vec<StoredEvent>, CliError> {
+fn page(
+    control: &Control,
+    stream: Option<&StreamId>,
+    after: u64,
+    left: u64,
+) -> Result<Vec<StoredEvent>, CliError> {
     let most = usize::try_from(left).unwrap_or(PAGE).min(PAGE);
     Ok(match stream {
         Some(stream) => control.events(stream, after.saturating_add(1), most)?,

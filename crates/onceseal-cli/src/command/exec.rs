@@ -118,7 +118,8 @@ struct Program {
 
 impl Program {
     fn new(exec: &Exec) -> Program {
-        let (program, args) = exec.command.split_first().map(|(first, rest)| (first.clone(), rest)).unwrap_or_default();
+        let (program, args) =
+            exec.command.split_first().map(|(first, rest)| (first.clone(), rest)).unwrap_or_default();
         let process = Process { args: args.to_vec(), ..Process::new(program) };
         Program {
             process,
@@ -199,18 +200,21 @@ fn done(
 /// Why the action was not committed.
 fn told(control: &Control, policy: &Policy, name: &str, error: Error, ended: Option<Ended>) -> CliError {
     let told = match error {
-        Error::ApprovalNeeded { action, approval, expires_at } => {
-            asked(CliError::new("approval_needed", format!("{name} waits for a person"), REFUSED), action, approval)
-                .about("expires_at", expires_at.to_string())
-                .because(format!("the policy asks; {approval} can be answered until {expires_at}"))
-        }
+        Error::ApprovalNeeded { action, approval, expires_at } => asked(
+            CliError::new("approval_needed", format!("{name} waits for a person"), REFUSED),
+            action,
+            approval,
+        )
+        .about("expires_at", expires_at.to_string())
+        .because(format!("the policy asks; {approval} can be answered until {expires_at}")),
         Error::WaitTimeout { action, approval } => asked(
             CliError::new("wait_timeout", "nobody answered within the wait; the request stays", REFUSED),
             action,
             approval,
         ),
         Error::NotExecuted { action, receipt, ref message, .. } => {
-            let told = CliError::new(error.code(), format!("not executed: {message}"), REFUSED).retry(error.retry());
+            let told =
+                CliError::new(error.code(), format!("not executed: {message}"), REFUSED).retry(error.retry());
             let told = told.about("action", action.to_string());
             let told = match receipt {
                 Some(id) => told.about("receipt", id.to_string()),
@@ -224,7 +228,9 @@ fn told(control: &Control, policy: &Policy, name: &str, error: Error, ended: Opt
                 .about("action", action.to_string());
             let told = match (receipt, unrecorded) {
                 (Some(id), _) => told.about("receipt", id.to_string()).because(message.clone()),
-                (None, Some(also)) => told.because(format!("{message}; and it could not be recorded: {also}")),
+                (None, Some(also)) => {
+                    told.because(format!("{message}; and it could not be recorded: {also}"))
+                }
                 (None, None) => told.because(message.clone()),
             };
             match refused::effect_key(control, action) {

@@ -35,14 +35,16 @@ pub(crate) fn run(context: &Context, export: &Export) -> Result<ExitCode, CliErr
         Export::Events(lines) => follow(context, lines.after, u64::MAX, lines.follow, |control, stored| {
             context.out.line(&rendered(control, stored)?)
         })?,
-        Export::Receipts(lines) => follow(context, lines.after, u64::MAX, lines.follow, |control, stored| {
-            let event = stored.event.as_ref().ok_or_else(list::corrupt)?;
-            let Some(id) = event.refs.receipt else { return Ok(()) };
-            let mut line = Object::new();
-            line.insert("position", refused::integer(stored.position));
-            line.insert("receipt", control.receipt(id)?.ok_or_else(list::corrupt)?);
-            context.out.line(&line.into())
-        })?,
+        Export::Receipts(lines) => {
+            follow(context, lines.after, u64::MAX, lines.follow, |control, stored| {
+                let event = stored.event.as_ref().ok_or_else(list::corrupt)?;
+                let Some(id) = event.refs.receipt else { return Ok(()) };
+                let mut line = Object::new();
+                line.insert("position", refused::integer(stored.position));
+                line.insert("receipt", control.receipt(id)?.ok_or_else(list::corrupt)?);
+                context.out.line(&line.into())
+            })?
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -24,8 +24,12 @@ pub(crate) fn run(context: &Context) -> Result<ExitCode, CliError> {
     let (surroundings, concessions) = (&opening.surroundings, opening.concessions());
     let made = place::init(surroundings, &concessions, fresh_id()?)?;
     if there && made.origin == Origin::Found {
-        return Err(CliError::new("already_initialised", "this directory is a project and has a policy", REFUSED)
-            .next("onceseal doctor"));
+        return Err(CliError::new(
+            "already_initialised",
+            "this directory is a project and has a policy",
+            REFUSED,
+        )
+        .next("onceseal doctor"));
     }
     let wrote = !there && write(&file)?;
     let place = opening.place()?;
@@ -35,8 +39,9 @@ pub(crate) fn run(context: &Context) -> Result<ExitCode, CliError> {
 /// A new project's id.
 pub(crate) fn fresh_id() -> Result<ProjectId, CliError> {
     let mut random = [0; 16];
-    getrandom::fill(&mut random)
-        .map_err(|error| CliError::new("no_randomness", format!("the system gives no random numbers: {error}"), 2))?;
+    getrandom::fill(&mut random).map_err(|error| {
+        CliError::new("no_randomness", format!("the system gives no random numbers: {error}"), 2)
+    })?;
     Ok(ProjectId::new(random))
 }
 

@@ -8,7 +8,9 @@ use onceseal::config::Config;
 use onceseal::core::action::Proposal;
 use onceseal::core::hash::BlindingKey;
 use onceseal::core::json::{Object, Value};
-use onceseal::core::policy::{Document, ExplainedCondition, ExplainedRule, Finding, Severity, Shown, Truth, Verdict};
+use onceseal::core::policy::{
+    Document, ExplainedCondition, ExplainedRule, Finding, Severity, Shown, Truth, Verdict,
+};
 use onceseal::core::stream::Tenant;
 use onceseal::{Control, Error};
 
@@ -63,10 +65,15 @@ fn path(context: &Context, file: File) -> Result<PathBuf, CliError> {
 
 /// A finding with its place in the file.
 fn findings(file: &PathBuf, config: &Config) -> Result<Vec<(Finding, String)>, CliError> {
-    let bytes = std::fs::read(file).map_err(|error| onceseal::config::ConfigError::Unreadable(error.kind()))?;
+    let bytes =
+        std::fs::read(file).map_err(|error| onceseal::config::ConfigError::Unreadable(error.kind()))?;
     let document = Document::read(&bytes).map_err(onceseal::config::ConfigError::Policy)?;
     let found = config.policy.policy.check(Some(&Control::account().name));
-    Ok(found.into_iter().map(|finding| (document.position(&finding.path).to_string(), finding)).map(|(at, f)| (f, at)).collect())
+    Ok(found
+        .into_iter()
+        .map(|finding| (document.position(&finding.path).to_string(), finding))
+        .map(|(at, f)| (f, at))
+        .collect())
 }
 
 fn check(context: &Context, file: File) -> Result<ExitCode, CliError> {
@@ -123,10 +130,11 @@ fn apply(context: &Context, file: File) -> Result<ExitCode, CliError> {
     }
     let control = Control::found(&context.opening(config.settings.clone())?)?;
     let person = Control::account().to_string();
-    let changed = wait(control.activate(config.policy.clone(), true, Some(person)))?.map_err(|error| match error {
-        Error::Refused(refusal) => super::refused::plain(&refusal),
-        error => error.into(),
-    })?;
+    let changed =
+        wait(control.activate(config.policy.clone(), true, Some(person)))?.map_err(|error| match error {
+            Error::Refused(refusal) => super::refused::plain(&refusal),
+            error => error.into(),
+        })?;
     let hash = config.policy.hash.to_string();
     if context.out.is_json() {
         let mut object = Object::new();
@@ -188,7 +196,8 @@ fn explain(context: &Context, explain: &Explain) -> Result<ExitCode, CliError> {
         }
     }
     if let Some(unknown) = explanation.unknown {
-        let similar = unknown.similar.map(|name| format!(" Did you mean {}?", shown(&name))).unwrap_or_default();
+        let similar =
+            unknown.similar.map(|name| format!(" Did you mean {}?", shown(&name))).unwrap_or_default();
         text.push_str(&format!("  The policy does not list this action.{similar}\n"));
         text.push_str(&format!("  To have people asked, add under `actions:`\n{}\n", unknown.line_to_add));
     }

@@ -86,7 +86,8 @@ fn row(receipt: &Object) -> Vec<Cell> {
 
 fn show(context: &Context, id: ReceiptId) -> Result<ExitCode, CliError> {
     let missing = || {
-        CliError::new("receipt_unknown", "there is no such receipt", REFUSED).next("onceseal receipts list --newest")
+        CliError::new("receipt_unknown", "there is no such receipt", REFUSED)
+            .next("onceseal receipts list --newest")
     };
     let Some(control) = context.read()? else { return Err(missing()) };
     let Some(document) = control.receipt(id)? else { return Err(missing()) };

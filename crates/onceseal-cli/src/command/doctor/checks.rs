@@ -88,7 +88,11 @@ fn config(context: &Context, checks: &mut Vec<Check>) -> Option<Config> {
 }
 
 /// The settings, and the place they lead to.
-fn opening(context: &Context, settings: Result<Settings, CliError>, checks: &mut Vec<Check>) -> Option<Opening> {
+fn opening(
+    context: &Context,
+    settings: Result<Settings, CliError>,
+    checks: &mut Vec<Check>,
+) -> Option<Opening> {
     let opening = match settings.and_then(|settings| context.opening(settings)) {
         Ok(opening) => opening,
         Err(_) => {
@@ -101,7 +105,11 @@ fn opening(context: &Context, settings: Result<Settings, CliError>, checks: &mut
             let check = Check::new("state", Verdict::Ok, place.directory().display().to_string());
             checks.push(match opening.settings.force_filesystem || opening.settings.state_in_project {
                 false => check,
-                true => Check { verdict: Verdict::Warn, detail: format!("{} (settings permit more than is safe)", check.detail), ..check },
+                true => Check {
+                    verdict: Verdict::Warn,
+                    detail: format!("{} (settings permit more than is safe)", check.detail),
+                    ..check
+                },
             });
             Some(opening)
         }
@@ -132,7 +140,9 @@ fn store(control: &Control, config: Option<&Config>, checks: &mut Vec<Check>) {
         Err(error) => failed("store", &error.into()),
     });
     checks.push(match store.unsafe_settings() {
-        Ok(faults) if faults.is_empty() => Check::new("settings", Verdict::Ok, "the database protects what it acknowledges"),
+        Ok(faults) if faults.is_empty() => {
+            Check::new("settings", Verdict::Ok, "the database protects what it acknowledges")
+        }
         Ok(faults) => Check::new("settings", Verdict::Fail, faults.join("; ")),
         Err(error) => failed("settings", &error.into()),
     });
@@ -201,8 +211,12 @@ fn waiting(control: &Control) -> Check {
         Ok(None) => Check::new("approvals", Verdict::Ok, "none waits for an answer"),
         Ok(Some((count, since))) => {
             let age = age(control.store().now().since(since));
-            Check::new("approvals", Verdict::Warn, format!("{count} wait for an answer, the oldest for {age}"))
-                .next("onceseal pending")
+            Check::new(
+                "approvals",
+                Verdict::Warn,
+                format!("{count} wait for an answer, the oldest for {age}"),
+            )
+            .next("onceseal pending")
         }
         Err(error) => failed("approvals", &error),
     }
@@ -213,8 +227,12 @@ fn unknown(control: &Control) -> Check {
         Ok(None) => Check::new("unknown effects", Verdict::Ok, "no outcome is unknown"),
         Ok(Some((count, since))) => {
             let age = age(control.store().now().since(since));
-            Check::new("unknown effects", Verdict::Warn, format!("{count} have an unknown outcome, the oldest for {age}"))
-                .next("onceseal effects list --state ambiguous")
+            Check::new(
+                "unknown effects",
+                Verdict::Warn,
+                format!("{count} have an unknown outcome, the oldest for {age}"),
+            )
+            .next("onceseal effects list --state ambiguous")
         }
         Err(error) => failed("unknown effects", &error),
     }
@@ -239,7 +257,10 @@ fn lapsed(control: &Control) -> Check {
         over => Check::new(
             "attempts",
             Verdict::Warn,
-            format!("{} ended without a report; whoever meets it records its outcome as unknown", counted(over, "attempt")),
+            format!(
+                "{} ended without a report; whoever meets it records its outcome as unknown",
+                counted(over, "attempt")
+            ),
         ),
     }
 }
