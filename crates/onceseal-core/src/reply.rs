@@ -42,7 +42,7 @@ pub enum Reply {
         code: Option<Code>,
         /// Its receipt.
         receipt: ReceiptId,
-        /// The result's place, if one is stored.
+        /// Where its result is, if it has one.
         stored: Option<(StreamId, u64)>,
     },
     /// The effect's state after a report or an answer for it.
@@ -102,6 +102,8 @@ pub struct Attempt {
     pub key: Option<String>,
     /// The attempt's number.
     pub fence: u64,
+    /// When it was handed out, by the store's clock.
+    pub taken_at: Timestamp,
     /// The holder may act until here, inclusive, without renewing.
     pub lease_until: Timestamp,
     /// However often renewed, the lease ends here.
@@ -182,6 +184,6 @@ pub struct EffectNow {
     pub same_intent: Option<bool>,
     /// For the same intent: the holder's receipt.
     pub receipt: Option<ReceiptId>,
-    /// For the same intent and principal: where the stored result is.
+    /// For the same intent and principal: where the result is, if it has one.
     pub stored: Option<(StreamId, u64)>,
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use onceseal_core::code::Code;
 use onceseal_core::command::{Command, Stamped};
-use onceseal_core::decide::{Verdict, evolve, reads, renew};
+use onceseal_core::decide::{Verdict, evolve, fresh, reads, renew};
 use onceseal_core::hash::Hash;
 use onceseal_core::journal::{Head, Index, Key, Kind, Recorded, Stored, seal};
 use onceseal_core::policy::ActivePolicy;
@@ -110,8 +110,8 @@ struct Batch<'a> {
     loader: &'a mut dyn Loader,
     decide: &'a Decide,
     view: View,
-    before: BTreeMap<StreamId, Option<Stored>>,
-    after: BTreeMap<StreamId, Stored>,
+    before: BTreeMap<StreamId, Option<Arc<Stored>>>,
+    after: BTreeMap<StreamId, Arc<Stored>>,
     /// Streams in the order in which they first changed.
     changed: Vec<StreamId>,
     events: Vec<Recorded>,
@@ -120,7 +120,7 @@ struct Batch<'a> {
 /// What a command has caused, complete but not yet part of the batch.
 struct Folded {
     events: Vec<Recorded>,
-    rows: BTreeMap<StreamId, Stored>,
+    rows: BTreeMap<StreamId, Arc<Stored>>,
     reply: Reply,
 }
 
@@ -151,6 +151,11 @@ impl<'a> Batch<'a> {
     fn run(&mut self, command: &Stamped) -> Result<Outcome, StoreError> {
         let first = catch_unwind(AssertUnwindSafe(|| reads(self.pinned, command)));
         let Ok(mut needed) = first else { return Ok(Err(StoreError::new(Code::Internal))) };
+        if let Some(stream) = fresh(command) {
+            // Its name was drawn for this command: there is nothing to look for.
+            self.before.insert(stream, None);
+            self.view.load(stream, Loaded::Absent);
+        }
         let mut touched: Vec<StreamId> = Vec::new();
         for _ in 0..ROUNDS_MAX {
             for read in &needed {
@@ -191,31 +196,31 @@ impl<'a> Batch<'a> {
         if !unseen.is_empty() {
             return Err(Stop::Need(unseen));
         }
-        let mut rows: BTreeMap<StreamId, Stored> = BTreeMap::new();
+        let mut rows: BTreeMap<StreamId, Arc<Stored>> = BTreeMap::new();
         for draft in &verdict.drafts {
-            if let Some(stored) = self.view.stored(&draft.stream)? {
-                rows.insert(draft.stream, stored.clone());
+            if let Some(stored) = self.view.shared(&draft.stream)? {
+                rows.insert(draft.stream, stored);
             }
         }
         let head = |stream: &StreamId| -> Option<Head> { rows.get(stream).map(|stored| stored.head) };
         let events = seal(&self.pinned.tenant, command, now, verdict.drafts, head);
         for event in &events {
             let stamp = &event.stamp;
-            let row = rows.remove(&stamp.stream).map(|stored| stored.row);
+            let row = rows.remove(&stamp.stream).map(|stored| Arc::unwrap_or_clone(stored).row);
             let row = evolve(&stamp.stream, row, stamp.sequence, stamp.at, &event.event)
                 .map_err(|corrupt| Stop::Refused(corrupt.into()))?;
             let head = Head { sequence: stamp.sequence, hash: event.hash };
-            rows.insert(stamp.stream, Stored { head, row });
+            rows.insert(stamp.stream, Arc::new(Stored { head, row }));
         }
         for renewal in &verdict.renewals {
             let stored = match rows.get(&renewal.stream) {
-                Some(stored) => Some(stored),
+                Some(stored) => Some(&**stored),
                 None => self.view.stored(&renewal.stream)?,
             };
             let renewed = stored.and_then(|stored| renew(stored, renewal)).ok_or_else(|| {
                 Stop::Refused(StoreError::with(Code::Internal, "renewal of a lease that is not live"))
             })?;
-            rows.insert(renewal.stream, renewed);
+            rows.insert(renewal.stream, Arc::new(renewed));
         }
         Ok(Folded { events, rows, reply: verdict.reply })
     }
@@ -227,7 +232,7 @@ impl<'a> Batch<'a> {
             events.iter().map(|event| event.stamp.stream).chain(rows.keys().copied().collect::<Vec<_>>());
         for stream in order {
             let Some(stored) = rows.remove(&stream) else { continue };
-            self.view.load(stream, Loaded::Row(Box::new(stored.clone())));
+            self.view.load(stream, Loaded::Row(stored.clone()));
             if self.after.insert(stream, stored).is_none() {
                 self.changed.push(stream);
             }
@@ -253,7 +258,7 @@ impl<'a> Batch<'a> {
             Read::Stream(stream) => {
                 let loaded = self.loader.stream(stream)?;
                 let stored = match &loaded {
-                    Loaded::Row(stored) => Some((**stored).clone()),
+                    Loaded::Row(stored) => Some(stored.clone()),
                     _ => None,
                 };
                 self.before.insert(*stream, stored);

@@ -20,7 +20,7 @@ use crate::time::BatchClock;
 /// What is kept.
 #[derive(Clone, Default)]
 struct Kept {
-    rows: BTreeMap<StreamId, Stored>,
+    rows: BTreeMap<StreamId, Arc<Stored>>,
     log: Vec<StoredEvent>,
     streams: BTreeMap<StreamId, Vec<usize>>,
     payloads: BTreeMap<(StreamId, u64), Payload>,
@@ -107,7 +107,7 @@ impl Loader for MemoryLoader<'_> {
 
 impl Kept {
     fn stream(&self, stream: &StreamId) -> Loaded {
-        self.rows.get(stream).map_or(Loaded::Absent, |stored| Loaded::Row(Box::new(stored.clone())))
+        self.rows.get(stream).map_or(Loaded::Absent, |stored| Loaded::Row(stored.clone()))
     }
 
     /// Whether every event is the next of its stream: the last word, as a

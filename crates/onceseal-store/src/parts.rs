@@ -52,6 +52,27 @@ pub struct Parts {
     pub decide: Box<Decide>,
     /// Who sweeps, where several processes may; absent: this one.
     pub sweeps: Option<Turnstile>,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The pieces of a store that is only read.
+pub(crate) struct ReadingParts {
+    pub(crate) tenant: Tenant,
+    pub(crate) readers: Box<dyn Readers>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl ReadingParts {
+    /// Those of the store in this file; `None` if nothing is recorded for the
+    /// tenant.
+    pub(crate) fn sqlite(path: PathBuf, options: &Options) -> Result<Option<ReadingParts>, StoreError> {
+        check_tenant(&options.tenant)?;
+        let connector = Connector::new(path, options.vfs.clone())?;
+        let Some((row, tenant)) = connector.find(&options.tenant)? else { return Ok(None) };
+        let readers = Box::new(Arc::new(Pool::new(connector, row)));
+        Ok(Some(ReadingParts { tenant, readers, clock: options.clock.clone() }))
+    }
 }
 
 impl Parts {
@@ -72,6 +93,7 @@ impl Parts {
             readers: Box::new(memory),
             decide: Box::new(decide),
             sweeps: None,
+            clock: options.clock.clone(),
         })
     }
 
@@ -102,6 +124,7 @@ impl Parts {
             readers: Box::new(pool),
             decide: Box::new(decide),
             sweeps: Some(sweeps),
+            clock: options.clock.clone(),
         })
     }
 }

@@ -1,5 +1,7 @@
 //! Reading: snapshots of what is stored. Nothing here changes anything.
 
+use std::sync::Arc;
+
 use onceseal_core::hash::Hash;
 use onceseal_core::journal::{Event, Index, Payload, Stamp, Stored};
 use onceseal_core::stream::StreamId;
@@ -146,7 +148,7 @@ pub struct Counts {
 #[must_use]
 pub fn row_of(loaded: Loaded) -> Option<Stored> {
     match loaded {
-        Loaded::Row(stored) => Some(*stored),
+        Loaded::Row(stored) => Some(Arc::unwrap_or_clone(stored)),
         Loaded::Absent | Loaded::Unreadable => None,
     }
 }

@@ -11,11 +11,13 @@ use onceseal_core::hash::Hash;
 use onceseal_core::journal::{Index, Key, Row};
 use onceseal_core::policy::ActivePolicy;
 use onceseal_core::stream::{StreamId, Tenant};
+use onceseal_core::time::Timestamp;
 use onceseal_core::view::{Loaded, Pinned};
 
+use crate::clock::Clock;
 use crate::error::StoreError;
 use crate::executor::{Executor, Outcome};
-use crate::parts::{Options, Parts, fill};
+use crate::parts::{Options, Parts, ReadingParts, fill};
 use crate::queue::{Next, Queue, Ticket};
 use crate::read::{Page, Readers, Snapshot};
 use crate::turnstile::Turnstile;
@@ -23,9 +25,12 @@ use crate::turnstile::Turnstile;
 /// An open store of one tenant. Cheap to share behind an `Arc`.
 pub struct Store {
     tenant: Tenant,
+    clock: Arc<dyn Clock>,
     queue: Arc<Queue>,
     readers: Box<dyn Readers>,
     sweeps: Option<Turnstile>,
+    /// Without a writer: commands are refused, reads are not.
+    reading: bool,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -46,12 +51,27 @@ impl Store {
         Store::of(Parts::sqlite(path, options)?)
     }
 
+    /// The store in this file for reading alone, without a writer: commands are
+    /// answered `store_closed`. `None` if nothing is recorded for the tenant.
+    ///
+    /// # Errors
+    /// `store_foreign` for another program's or a newer file; `store_failed` if
+    /// it cannot be used.
+    pub fn sqlite_reader(path: PathBuf, options: &Options) -> Result<Option<Store>, StoreError> {
+        let Some(parts) = ReadingParts::sqlite(path, options)? else { return Ok(None) };
+        let ReadingParts { tenant, readers, clock } = parts;
+        let queue = Arc::new(Queue::default());
+        queue.close();
+        let writer = Mutex::new(None);
+        Ok(Some(Store { tenant, clock, queue, readers, sweeps: None, reading: true, writer }))
+    }
+
     /// The store of these parts.
     ///
     /// # Errors
     /// The tenant's first event cannot be recorded.
     pub fn of(parts: Parts) -> Result<Store, StoreError> {
-        let Parts { tenant, owner, backend, readers, decide, sweeps } = parts;
+        let Parts { tenant, owner, backend, readers, decide, sweeps, clock } = parts;
         let queue = Arc::new(Queue::default());
         let executor = Executor::new(backend, Pinned::new(tenant.clone(), owner), decide);
         let own = queue.clone();
@@ -59,7 +79,8 @@ impl Store {
             .name("onceseal-writer".to_owned())
             .spawn(move || write(&own, executor))
             .map_err(|error| StoreError::with(Code::StoreFailed, error.kind().to_string()))?;
-        let store = Store { tenant, queue, readers, sweeps, writer: Mutex::new(Some(writer)) };
+        let writer = Mutex::new(Some(writer));
+        let store = Store { tenant, clock, queue, readers, sweeps, reading: false, writer };
         store.submit(Command::Create)?.wait()?;
         Ok(store)
     }
@@ -68,6 +89,13 @@ impl Store {
     #[must_use]
     pub fn tenant(&self) -> &Tenant {
         &self.tenant
+    }
+
+    /// The wall clock now: a hint for whoever looks for what is due. Decisions
+    /// take the time of their batch instead.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.clock.now().wall_us).unwrap_or(Timestamp::MIN)
     }
 
     /// Submits a command. It is run whether its answer is waited for or not.
@@ -99,7 +127,7 @@ impl Store {
         &self,
         with: impl FnOnce(&dyn Snapshot) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        if self.queue.is_closed() {
+        if self.queue.is_closed() && !self.reading {
             return Err(StoreError::new(Code::StoreClosed));
         }
         with(self.readers.snapshot()?.as_ref())

@@ -97,6 +97,15 @@ impl Connector {
         }
     }
 
+    /// The tenant, if the file has it; changes nothing.
+    pub(crate) fn find(&self, tenant: &str) -> Result<Option<(i64, Tenant)>, StoreError> {
+        let connection = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        match schema::look(&connection)? {
+            schema::Found::Empty => Ok(None),
+            schema::Found::Ours(_) => find_tenant(&connection, tenant),
+        }
+    }
+
     /// A connection that writes, to a file that is ours or empty.
     pub(super) fn writer(&self) -> Result<Connection, StoreError> {
         let connection = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -113,6 +122,13 @@ impl Connector {
              PRAGMA wal_autocheckpoint=1000; PRAGMA journal_size_limit=67108864;
              PRAGMA temp_store=MEMORY; PRAGMA cache_size=-16384; PRAGMA cell_size_check=ON;",
         )?;
+        Ok(connection)
+    }
+
+    /// A connection that writes without the writer's turns and statements.
+    pub(crate) fn raw_writer(&self) -> Result<Connection, StoreError> {
+        let connection = self.writer()?;
+        connection.set_prepared_statement_cache_capacity(8);
         Ok(connection)
     }
 

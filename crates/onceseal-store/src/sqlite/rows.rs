@@ -1,5 +1,7 @@
 //! Columns to values and back. What does not decode is reported, never guessed.
 
+use std::sync::Arc;
+
 use onceseal_core::hash::Hash;
 use onceseal_core::journal::{Body, Event, Head, Kind, Row, Stamp, Stored};
 use onceseal_core::pack::{Corrupt, Pack};
@@ -19,7 +21,7 @@ pub(super) fn loaded(kind: StreamKind, row: &SqlRow<'_>) -> Result<Loaded, Store
     let private = row.get_ref(4)?.as_blob().unwrap_or_default();
     let head = Head { sequence: sequence.unsigned_abs(), hash: Hash(head) };
     Ok(match Row::unpack(kind, open, private) {
-        Ok(row) => Loaded::Row(Box::new(Stored { head, row })),
+        Ok(row) => Loaded::Row(Arc::new(Stored { head, row })),
         Err(Corrupt(_)) => Loaded::Unreadable,
     })
 }

@@ -142,7 +142,8 @@ fn transact(
     connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
     guard(connection, connector, opened)?;
     let now = clock.read()?;
-    let mut batch = Transaction { connection, tenant: opened.tenant, now, ids: BTreeMap::new() };
+    let mut batch =
+        Transaction { prepared: Prepared::new(connection), tenant: opened.tenant, now, ids: BTreeMap::new() };
     let Some(changes) = work(&mut batch)? else {
         connection.prepare_cached("ROLLBACK")?.execute([])?;
         return Ok(());
@@ -184,9 +185,34 @@ fn guard(connection: &Connection, connector: &Connector, opened: &Opened) -> Res
     }
 }
 
+/// Statements taken from the connection's cache, once per transaction: looking
+/// one up by its text costs as much as a short statement takes to run.
+struct Prepared<'a> {
+    connection: &'a Connection,
+    taken: Vec<(&'static str, CachedStatement<'a>)>,
+}
+
+impl<'a> Prepared<'a> {
+    const fn new(connection: &'a Connection) -> Prepared<'a> {
+        Prepared { connection, taken: Vec::new() }
+    }
+
+    fn get(&mut self, sql: &'static str) -> Result<&mut CachedStatement<'a>, StoreError> {
+        // Texts are constants, so the same text is the same place in memory.
+        let at = match self.taken.iter().position(|(text, _)| std::ptr::eq(*text, sql)) {
+            Some(at) => at,
+            None => {
+                self.taken.push((sql, self.connection.prepare_cached(sql)?));
+                self.taken.len() - 1
+            }
+        };
+        Ok(&mut self.taken[at].1)
+    }
+}
+
 /// One transaction.
 struct Transaction<'a> {
-    connection: &'a Connection,
+    prepared: Prepared<'a>,
     tenant: i64,
     now: Timestamp,
     /// Row ids of streams met in this transaction.
@@ -194,16 +220,13 @@ struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    fn statement(&self, sql: &'static str) -> Result<CachedStatement<'_>, StoreError> {
-        Ok(self.connection.prepare_cached(sql)?)
-    }
-
     fn id(&mut self, stream: &StreamId) -> Result<Option<i64>, StoreError> {
         if let Some(id) = self.ids.get(stream) {
             return Ok(Some(*id));
         }
         let found = self
-            .statement(statements::STREAM_ID)?
+            .prepared
+            .get(statements::STREAM_ID)?
             .query_row((self.tenant, stream.kind.number(), stream.name), |row| row.get(0));
         let id: Option<i64> = found.optional()?;
         if let Some(id) = id {
@@ -217,7 +240,7 @@ impl Transaction<'_> {
         for change in &changes.rows {
             self.save_row(change)?;
         }
-        let newest: i64 = self.statement(statements::NEWEST)?.query_row([], |row| row.get(0))?;
+        let newest: i64 = self.prepared.get(statements::NEWEST)?.query_row([], |row| row.get(0))?;
         for (position, event) in (newest + 1..).zip(&changes.events) {
             self.save_event(position, event)?;
         }
@@ -232,19 +255,20 @@ impl Transaction<'_> {
         let (open, private) = change.after.row.packed();
         let head = change.after.head;
         let sequence = integer(head.sequence)?;
-        match self.id(stream)? {
-            Some(id) => {
+        match (&change.before, self.ids.get(stream).copied()) {
+            (Some(_), Some(id)) => {
                 let sql =
                     "UPDATE streams SET sequence = ?2, head = ?3, open = ?4, private = ?5 WHERE id = ?1";
-                self.statement(sql)?.execute((id, sequence, head.hash.0, open, private))?;
+                self.prepared.get(sql)?.execute((id, sequence, head.hash.0, open, private))?;
             }
-            None => {
+            // Two that made the same stream at once meet in its unique name.
+            _ => {
                 let sql = "INSERT INTO streams (tenant, kind, name, sequence, head, open, private)
                            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
                 let kind = stream.kind.number();
                 let values = (self.tenant, kind, stream.name, sequence, head.hash.0, open, private);
-                self.statement(sql)?.execute(values)?;
-                self.ids.insert(*stream, self.connection.last_insert_rowid());
+                self.prepared.get(sql)?.execute(values)?;
+                self.ids.insert(*stream, self.prepared.connection.last_insert_rowid());
             }
         }
         Ok(())
@@ -261,7 +285,7 @@ impl Transaction<'_> {
         let sql = "INSERT INTO events
                      (position, stream, sequence, kind, at, command, part, of, refs, data, sealed, salt, seal, hash)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
-        self.statement(sql)?.execute(rusqlite::params![
+        self.prepared.get(sql)?.execute(rusqlite::params![
             position,
             stream,
             integer(stamp.sequence)?,
@@ -279,7 +303,7 @@ impl Transaction<'_> {
         ])?;
         if let Some(payload) = &event.payload {
             let sql = "INSERT INTO payloads (event, salt, text) VALUES (?1, ?2, ?3)";
-            self.statement(sql)?.execute((position, payload.salt, &payload.text))?;
+            self.prepared.get(sql)?.execute((position, payload.salt, &payload.text))?;
         }
         for key in event.event.keys() {
             self.put_key(&key, stream, stamp.sequence)?;
@@ -292,7 +316,7 @@ impl Transaction<'_> {
         let (gone, new) = change.keys();
         for key in gone {
             let sql = "DELETE FROM keys WHERE tenant = ?1 AND \"index\" = ?2 AND key = ?3 AND stream = ?4";
-            self.statement(sql)?.execute((self.tenant, key.index.number(), key.bytes, stream))?;
+            self.prepared.get(sql)?.execute((self.tenant, key.index.number(), key.bytes, stream))?;
         }
         for key in new {
             self.put_key(&key, stream, 0)?;
@@ -300,11 +324,11 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    fn put_key(&self, key: &Key, stream: i64, sequence: u64) -> Result<(), StoreError> {
+    fn put_key(&mut self, key: &Key, stream: i64, sequence: u64) -> Result<(), StoreError> {
         let sql = "INSERT INTO keys (tenant, \"index\", key, stream, sequence) VALUES (?1, ?2, ?3, ?4, ?5)
                    ON CONFLICT DO UPDATE SET sequence = excluded.sequence";
         let sequence = integer(sequence)?;
-        self.statement(sql)?.execute((self.tenant, key.index.number(), &key.bytes, stream, sequence))?;
+        self.prepared.get(sql)?.execute((self.tenant, key.index.number(), &key.bytes, stream, sequence))?;
         Ok(())
     }
 }
@@ -319,18 +343,17 @@ impl Loader for Transaction<'_> {
     }
 
     fn stream(&mut self, stream: &StreamId) -> Result<Loaded, StoreError> {
-        let mut statement = self.statement(statements::STREAM)?;
+        let statement = self.prepared.get(statements::STREAM)?;
         let mut found = statement.query((self.tenant, stream.kind.number(), stream.name))?;
         let Some(row) = found.next()? else { return Ok(Loaded::Absent) };
         let (id, loaded) = (row.get(0)?, rows::loaded(stream.kind, row)?);
         drop(found);
-        drop(statement);
         self.ids.insert(*stream, id);
         Ok(loaded)
     }
 
     fn range(&mut self, range: &Range) -> Result<Vec<(Vec<u8>, StreamId)>, StoreError> {
-        let mut statement = self.statement(statements::OLDEST)?;
+        let statement = self.prepared.get(statements::OLDEST)?;
         let limit = i64::try_from(range.limit).unwrap_or(i64::MAX);
         let mut found =
             statement.query((self.tenant, range.index.number(), &range.from, &range.to, limit))?;
@@ -342,7 +365,7 @@ impl Loader for Transaction<'_> {
     }
 
     fn event(&mut self, key: &Key) -> Result<Option<(StreamId, u64)>, StoreError> {
-        let mut statement = self.statement(statements::EVENT_OF_KEY)?;
+        let statement = self.prepared.get(statements::EVENT_OF_KEY)?;
         let mut found = statement.query((self.tenant, key.index.number(), &key.bytes))?;
         let Some(row) = found.next()? else { return Ok(None) };
         Ok(Some((rows::stream_id(row, 0, 1)?, row.get::<_, i64>(2)?.unsigned_abs())))
@@ -351,7 +374,8 @@ impl Loader for Transaction<'_> {
     fn payload(&mut self, stream: &StreamId, sequence: u64) -> Result<Option<Payload>, StoreError> {
         let Some(id) = self.id(stream)? else { return Ok(None) };
         let found = self
-            .statement(statements::PAYLOAD)?
+            .prepared
+            .get(statements::PAYLOAD)?
             .query_row((id, integer(sequence)?), |row| Ok(Payload { salt: row.get(0)?, text: row.get(1)? }));
         Ok(found.optional()?)
     }

@@ -1,0 +1,36 @@
+//! Approve exactly, act once, prove it.
+//!
+//! [`Control`] stands between the decision to act and the call that acts: it
+//! decides an action by policy, binds a person's approval to exactly that
+//! action, takes its effect at most once, keeps *unknown* apart from *failed*,
+//! and records everything in a verifiable journal.
+
+mod attempt;
+mod call;
+pub mod config;
+mod control;
+mod error;
+mod keeper;
+mod open;
+pub mod process;
+pub mod render;
+mod seen;
+mod sweep;
+pub mod views;
+mod watch;
+
+pub use attempt::Call;
+pub use call::{CallOptions, Proposing, Receipt, Resuming};
+pub use control::Control;
+pub use error::{Error, Executed, Failure};
+pub use onceseal_core as core;
+pub use onceseal_core::action::Principal;
+pub use onceseal_store as store;
+pub use open::Opening;
+pub use seen::Seen;
+pub use sweep::sweep;
+
+/// The README's example, compiled with the documentation's examples.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
