@@ -151,11 +151,6 @@ impl Queue {
         self.arrived.notify_all();
     }
 
-    /// Whether it takes no more commands.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.waiting().closed
-    }
-
     /// Has the writer take the clocks as right.
     pub(crate) fn accept_clock(&self) {
         self.waiting().accept_clock = true;

@@ -1,6 +1,7 @@
 //! The store: commands in, answers out, snapshots for whoever reads.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -29,8 +30,7 @@ pub struct Store {
     queue: Arc<Queue>,
     readers: Box<dyn Readers>,
     sweeps: Option<Turnstile>,
-    /// Without a writer: commands are refused, reads are not.
-    reading: bool,
+    closed: AtomicBool,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -62,8 +62,8 @@ impl Store {
         let ReadingParts { tenant, readers, clock } = parts;
         let queue = Arc::new(Queue::default());
         queue.close();
-        let writer = Mutex::new(None);
-        Ok(Some(Store { tenant, clock, queue, readers, sweeps: None, reading: true, writer }))
+        let (closed, writer) = (AtomicBool::new(false), Mutex::new(None));
+        Ok(Some(Store { tenant, clock, queue, readers, sweeps: None, closed, writer }))
     }
 
     /// The store of these parts.
@@ -79,8 +79,8 @@ impl Store {
             .name("onceseal-writer".to_owned())
             .spawn(move || write(&own, executor))
             .map_err(|error| StoreError::with(Code::StoreFailed, error.kind().to_string()))?;
-        let writer = Mutex::new(Some(writer));
-        let store = Store { tenant, clock, queue, readers, sweeps, reading: false, writer };
+        let (closed, writer) = (AtomicBool::new(false), Mutex::new(Some(writer)));
+        let store = Store { tenant, clock, queue, readers, sweeps, closed, writer };
         store.submit(Command::Create)?.wait()?;
         Ok(store)
     }
@@ -127,7 +127,7 @@ impl Store {
         &self,
         with: impl FnOnce(&dyn Snapshot) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        if self.queue.is_closed() && !self.reading {
+        if self.closed.load(Ordering::Acquire) {
             return Err(StoreError::new(Code::StoreClosed));
         }
         with(self.readers.snapshot()?.as_ref())
@@ -205,6 +205,7 @@ impl Store {
     /// Runs what is waiting, then closes. Later commands and reads answer
     /// `store_closed`.
     pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
         self.queue.close();
         // Readers first: the writer, the last to close, checkpoints as it must.
         self.readers.close();

@@ -265,10 +265,8 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn stored(&self, stream: &StreamId) -> Result<Stored, Failure> {
-        Ok(
-            take!(self.store.read(|snapshot| snapshot.stream(stream))?, Loaded::Row(stored) => Arc::unwrap_or_clone(stored),
-            "{stream} has a row"),
-        )
+        let loaded = self.store.read(|snapshot| snapshot.stream(stream))?;
+        Ok(Arc::unwrap_or_clone(take!(loaded, Loaded::Row(stored) => stored, "{stream} has a row")))
     }
 
     pub(super) fn effect(&self, stream: &StreamId) -> Result<EffectRow, Failure> {

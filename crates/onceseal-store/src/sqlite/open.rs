@@ -99,7 +99,8 @@ impl Connector {
 
     /// The tenant, if the file has it; changes nothing.
     pub(crate) fn find(&self, tenant: &str) -> Result<Option<(i64, Tenant)>, StoreError> {
-        let connection = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        self.look()?;
+        let connection = self.reader()?;
         match schema::look(&connection)? {
             schema::Found::Empty => Ok(None),
             schema::Found::Ours(_) => find_tenant(&connection, tenant),

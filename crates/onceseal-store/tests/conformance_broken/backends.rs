@@ -1,6 +1,7 @@
 //! Backends that are broken: they load or save something else.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use onceseal_core::action::ActionState;
 use onceseal_core::code::Code;
@@ -173,7 +174,7 @@ broken! {
         a_later_answer_has_a_receipt_of_its_own_and_names_the_first,
     ], |place| with(place, |parts| saving(parts, |changes| {
         for change in &mut changes.rows {
-            if let Row::Action(row) = &mut change.after.row
+            if let Row::Action(row) = &mut Arc::make_mut(&mut change.after).row
                 && let ActionState::Answered { receipt, first, .. } = &mut row.state {
                     *first = *receipt;
                 }
@@ -300,7 +301,7 @@ impl Tamper for HandsOver {
 
     fn loaded(&mut self, _: &onceseal_core::stream::StreamId, mut loaded: Loaded) -> Loaded {
         if let Loaded::Row(stored) = &mut loaded {
-            forget(stored, |row| row.held() && !row.live(self.0));
+            forget(Arc::make_mut(stored), |row| row.held() && !row.live(self.0));
         }
         loaded
     }

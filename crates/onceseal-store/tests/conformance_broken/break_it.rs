@@ -1,6 +1,8 @@
 //! How something is broken: around the rules, between executor and backend,
 //! between readers and whoever reads.
 
+use std::sync::Arc;
+
 use onceseal_core::action::Run;
 use onceseal_core::approval::ApprovalRow;
 use onceseal_core::command::{Command, Stamped};
@@ -80,7 +82,7 @@ impl Asked<'_> {
         if let Ok(Some(stored)) = self.view.stored(stream) {
             let mut stored = stored.clone();
             change(&mut stored.row);
-            view.load(*stream, Loaded::Row(Box::new(stored)));
+            view.load(*stream, Loaded::Row(Arc::new(stored)));
         }
         view
     }
@@ -146,7 +148,7 @@ pub(crate) fn loading(parts: Parts, change: impl FnMut(&mut Stored) + Send + 'st
     impl<F: FnMut(&mut Stored) + Send> Tamper for Loading<F> {
         fn loaded(&mut self, _: &StreamId, mut loaded: Loaded) -> Loaded {
             if let Loaded::Row(stored) = &mut loaded {
-                (self.0)(stored);
+                (self.0)(Arc::make_mut(stored));
             }
             loaded
         }
@@ -190,7 +192,7 @@ pub(crate) fn effects(changes: &mut Changes) -> impl Iterator<Item = (Option<Eff
             Row::Effect(row) => Some(row.clone()),
             _ => None,
         });
-        match &mut change.after.row {
+        match &mut Arc::make_mut(&mut change.after).row {
             Row::Effect(row) => Some((before, row)),
             _ => None,
         }

@@ -1,5 +1,7 @@
 //! Rules about approvals that are broken.
 
+use std::sync::Arc;
+
 use onceseal_core::action::{Reach, Run};
 use onceseal_core::approval::event::{Consumed, PersonSealed, Responded};
 use onceseal_core::approval::{Answer, Identity, Proof, Response, Said, Status};
@@ -222,7 +224,7 @@ fn asked_of_nobody(asked: &Asked<'_>, stream: &StreamId) -> Loaded {
             if let Row::Approval(row) = &mut stored.row {
                 row.quorum = 0;
             }
-            Loaded::Row(Box::new(stored))
+            Loaded::Row(Arc::new(stored))
         }
         _ => Loaded::Absent,
     }

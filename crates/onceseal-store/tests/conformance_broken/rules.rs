@@ -87,6 +87,7 @@ broken! {
                 lease_until: row.deadline,
                 deadline: row.deadline,
                 lease: reserve.lease,
+                taken_at: asked.now,
                 begun: false,
                 approval: None,
             })),
