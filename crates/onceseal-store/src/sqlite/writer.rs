@@ -1,7 +1,6 @@
 //! The writer: one transaction per batch, statements prepared once.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use onceseal_core::code::Code;
 use onceseal_core::journal::{Key, Payload, Recorded};
@@ -12,7 +11,6 @@ use onceseal_core::view::{Loaded, Range};
 use rusqlite::{CachedStatement, Connection, ErrorCode, OptionalExtension};
 
 use super::open::Connector;
-use super::pool::Pool;
 use super::{rows, schema};
 use crate::backend::{Backend, Changes, Fault, Loader, RowChange, Work};
 use crate::error::StoreError;
@@ -26,7 +24,6 @@ const STATEMENTS: usize = 24;
 pub(crate) struct SqliteBackend {
     connector: Connector,
     connection: Option<Connection>,
-    pool: Arc<Pool>,
     turnstile: Turnstile,
     clock: BatchClock,
     tenant: i64,
@@ -36,28 +33,30 @@ pub(crate) struct SqliteBackend {
 impl SqliteBackend {
     pub(crate) fn new(
         connector: Connector,
-        pool: Arc<Pool>,
-        turnstile: Turnstile,
+            turnstile: Turnstile,
         clock: BatchClock,
         (tenant, tenant_id): (i64, [u8; 16]),
     ) -> Result<SqliteBackend, StoreError> {
         let connection = Some(prepare(&connector)?);
-        Ok(SqliteBackend { connector, connection, pool, turnstile, clock, tenant, tenant_id })
+        Ok(SqliteBackend { connector, connection, turnstile, clock, tenant, tenant_id })
     }
 
-    /// Closes every connection of the process, opens the file again and commits
-    /// a marker: after that the file says whether the event at this position
-    /// with this hash was recorded.
+    /// Commits a marker on the connection whose COMMIT failed: after that the
+    /// file says whether the event at this position with this hash was recorded.
+    ///
+    /// It stays open: its index of the log knows which frames are committed.
+    /// Opened anew, SQLite believes every whole frame it reads, and one whose
+    /// sync failed is read from memory and may never reach the disk: a later
+    /// sync that succeeds says nothing of it (fsync(2), EIO). The marker takes
+    /// the place of such frames.
     fn look_again(&mut self, first: &Recorded, position: i64) -> Result<bool, StoreError> {
-        self.connection = None;
-        let _readers = self.pool.close_all();
-        let mut connection = prepare(&self.connector)?;
+        let connection = self.connection.as_mut().ok_or_else(|| StoreError::new(Code::StoreFailed))?;
+        let _turn = self.turnstile.enter()?;
         let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         transaction.pragma_update(None, "user_version", schema::SCHEMA_VERSION)?;
         transaction.commit()?;
         let sql = "SELECT hash FROM events WHERE position = ?1";
         let found: Option<[u8; 32]> = connection.query_row(sql, [position], |row| row.get(0)).optional()?;
-        self.connection = Some(connection);
         Ok(found == Some(first.hash.0))
     }
 }
