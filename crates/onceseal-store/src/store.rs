@@ -92,7 +92,7 @@ impl Store {
         };
         let pool = Arc::new(Pool::new(connector.clone(), row));
         let clock = BatchClock::new(options.clock.clone());
-        let backend = SqliteBackend::new(connector, turnstile, clock, (row, tenant.id))?;
+        let backend = SqliteBackend::new(&connector, turnstile, clock, (row, tenant.id))?;
         Store::start(tenant, options, Box::new(backend), Readers::Sqlite(pool), Some(sweeps))
     }
 

@@ -22,8 +22,7 @@ const STATEMENTS: usize = 24;
 
 /// The writer of one file for one tenant.
 pub(crate) struct SqliteBackend {
-    connector: Connector,
-    connection: Option<Connection>,
+    connection: Connection,
     turnstile: Turnstile,
     clock: BatchClock,
     tenant: i64,
@@ -32,13 +31,14 @@ pub(crate) struct SqliteBackend {
 
 impl SqliteBackend {
     pub(crate) fn new(
-        connector: Connector,
-            turnstile: Turnstile,
+        connector: &Connector,
+        turnstile: Turnstile,
         clock: BatchClock,
         (tenant, tenant_id): (i64, [u8; 16]),
     ) -> Result<SqliteBackend, StoreError> {
-        let connection = Some(prepare(&connector)?);
-        Ok(SqliteBackend { connector, connection, turnstile, clock, tenant, tenant_id })
+        let connection = connector.writer()?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        Ok(SqliteBackend { connection, turnstile, clock, tenant, tenant_id })
     }
 
     /// Commits a marker on the connection whose COMMIT failed: after that the
@@ -50,36 +50,25 @@ impl SqliteBackend {
     /// sync that succeeds says nothing of it (fsync(2), EIO). The marker takes
     /// the place of such frames.
     fn look_again(&mut self, first: &Recorded, position: i64) -> Result<bool, StoreError> {
-        let connection = self.connection.as_mut().ok_or_else(|| StoreError::new(Code::StoreFailed))?;
         let _turn = self.turnstile.enter()?;
-        let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let transaction =
+            self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         transaction.pragma_update(None, "user_version", schema::SCHEMA_VERSION)?;
         transaction.commit()?;
         let sql = "SELECT hash FROM events WHERE position = ?1";
-        let found: Option<[u8; 32]> = connection.query_row(sql, [position], |row| row.get(0)).optional()?;
-        Ok(found == Some(first.hash.0))
+        let found = self.connection.query_row(sql, [position], |row| row.get::<_, [u8; 32]>(0));
+        Ok(found.optional()? == Some(first.hash.0))
     }
-}
-
-fn prepare(connector: &Connector) -> Result<Connection, StoreError> {
-    let connection = connector.writer()?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    Ok(connection)
 }
 
 impl Backend for SqliteBackend {
     fn batch(&mut self, work: &mut Work<'_>) -> Result<(), Fault> {
-        if self.connection.is_none() {
-            self.connection = Some(prepare(&self.connector)?);
-        }
         let committed = {
-            let Some(connection) = &self.connection else {
-                return Err(Fault::Nothing(StoreError::new(Code::StoreFailed)));
-            };
             let turn = self.turnstile.enter().map_err(StoreError::from)?;
-            let result = transact(connection, &mut self.clock, (self.tenant, self.tenant_id), work);
+            let tenant = (self.tenant, self.tenant_id);
+            let result = transact(&self.connection, &mut self.clock, tenant, work);
             if result.is_err() {
-                roll_back(connection);
+                roll_back(&self.connection);
             }
             drop(turn);
             result
