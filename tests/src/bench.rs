@@ -9,10 +9,10 @@ use onceseal_core::action::Reach;
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::reply::Reply;
-use onceseal_store::StoreError;
 use onceseal_store::clock::ManualClock;
 use onceseal_store::executor::Outcome;
 use onceseal_store::read::Counts;
+use onceseal_store::{SCHEMA_VERSION, StoreError};
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
@@ -69,14 +69,20 @@ impl Bench {
 
     /// Has another connection bring the log into the database, so that the next
     /// commit begins the log anew.
-    ///
-    /// # Panics
-    /// If it cannot: nothing fails yet.
     pub fn checkpoint(&self) {
+        self.another("PRAGMA wal_checkpoint(PASSIVE)");
+    }
+
+    /// Has another connection write, so that the store's next batch reads all it
+    /// needs from disk.
+    pub fn touch(&self) {
+        self.another(&format!("PRAGMA user_version = {SCHEMA_VERSION}"));
+    }
+
+    fn another(&self, sql: &str) {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
         let other = Connection::open_with_flags_and_vfs(&self.path, flags, self.recorder.name());
-        let done = other.and_then(|other| other.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
-        done.expect("a checkpoint");
+        other.and_then(|other| other.execute_batch(sql)).expect("nothing fails yet");
     }
 
     /// Serves so many customers.
