@@ -115,9 +115,11 @@ impl<'a> Batch<'a> {
                 Read::Stream(stream) => Some(*stream),
                 _ => None,
             }));
+            crate::fault::reach("after_load")?;
             let now = self.now(&touched);
             let (pinned, view) = (&*self.pinned, &self.view);
             let decided = catch_unwind(AssertUnwindSafe(|| decide(pinned, view, command, now)));
+            crate::fault::reach("after_decide")?;
             match decided {
                 Ok(Ok(verdict)) => return Ok(self.apply(command, verdict, now)),
                 Ok(Err(Halt::Need(more))) => needed = more,

@@ -40,11 +40,15 @@ impl Connector {
     pub(crate) fn found(&self, tenant: &str, now: i64) -> Result<(i64, Tenant), StoreError> {
         let mut connection = self.writer()?;
         empty_log(&connection)?;
+        crate::fault::reach("before_migrate")?;
         schema::migrate(&mut connection, now)?;
-        match find_tenant(&connection, tenant)? {
-            Some(found) => Ok(found),
-            None => make_tenant(&mut connection, tenant, now),
-        }
+        crate::fault::reach("after_migrate")?;
+        let found = match find_tenant(&connection, tenant)? {
+            Some(found) => found,
+            None => make_tenant(&mut connection, tenant, now)?,
+        };
+        crate::fault::reach("after_tenant")?;
+        Ok(found)
     }
 
     /// A connection that writes, to a file that is ours or empty.

@@ -119,6 +119,7 @@ fn transact(
 ) -> Result<(), Failed> {
     connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
     guard(connection, tenant)?;
+    crate::fault::reach("after_begin")?;
     let now = clock.read()?;
     let mut batch = Transaction { connection, tenant: tenant.0, now, ids: BTreeMap::new() };
     let Some(changes) = work(&mut batch)? else {
@@ -189,6 +190,7 @@ impl Transaction<'_> {
         for change in &changes.rows {
             self.save_row(change)?;
         }
+        crate::fault::reach("mid_save")?;
         let sql = "SELECT coalesce(max(position), 0) FROM events";
         let newest: i64 = self.statement(sql)?.query_row([], |row| row.get(0))?;
         for (position, event) in (newest + 1..).zip(&changes.events) {
