@@ -244,6 +244,10 @@ fn write(queue: &Queue, mut executor: Executor) {
             Next::Batch(mut batch) => {
                 while !batch.commands().is_empty() {
                     let outcomes = executor.run_some(batch.commands());
+                    // Answers lost here, as a test may have it, are answers not known.
+                    if crate::fault::reach("before_reply").is_err() {
+                        break;
+                    }
                     batch.answer(outcomes);
                 }
             }

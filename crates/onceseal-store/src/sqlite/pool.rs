@@ -37,11 +37,6 @@ impl Pool {
         Pool { connector, tenant, idle: Mutex::default() }
     }
 
-    /// Closes the connections that nobody uses; more are made when needed.
-    pub(super) fn clear(&self) {
-        self.idle().connections.clear();
-    }
-
     fn idle(&self) -> MutexGuard<'_, Idle> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -73,6 +73,7 @@ pub(super) fn migrate(connection: &mut Connection, now: i64) -> Result<(), Store
             return Err(StoreError::with(Code::StoreForeign, "no migration leads on from its schema"));
         };
         transaction.execute_batch(sql)?;
+        crate::fault::reach("mid_migrate")?;
         transaction.execute(
             "INSERT INTO schema_migrations (id, name, applied_at) VALUES (?1, ?2, ?3)",
             (version + 1, name, now),
