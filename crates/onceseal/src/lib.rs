@@ -6,4 +6,6 @@
 //! Onceseal ships. Each says *not executed* only for what it knows did not
 //! start.
 
+#[cfg(feature = "http")]
+pub mod http;
 pub mod process;
