@@ -10,6 +10,8 @@ mod call;
 pub mod config;
 mod control;
 mod error;
+#[cfg(feature = "http")]
+pub mod http;
 mod keeper;
 mod open;
 pub mod process;
