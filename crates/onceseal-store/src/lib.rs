@@ -16,12 +16,13 @@ mod memory;
 mod parts;
 pub mod place;
 mod queue;
-pub mod raw;
+
 pub mod read;
 mod sqlite;
 mod store;
 mod time;
 pub mod turnstile;
+pub mod yardstick;
 
 pub use error::StoreError;
 pub use parts::{Options, Parts};

@@ -102,7 +102,7 @@ fn main() {
             continue;
         }
         let raw = make("raw");
-        let r = onceseal::store::raw::replay(&path, &raw, 2, 1_000_000).unwrap();
+        let r = yardstick::replay(&path, &raw, 2, 1_000_000).unwrap();
         let pace = d as f64 / took;
         let raw_pace = d as f64 / r.elapsed.as_secs_f64();
         println!(
