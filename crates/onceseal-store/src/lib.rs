@@ -13,6 +13,7 @@ pub mod mark;
 mod memory;
 pub mod place;
 mod queue;
+pub mod raw;
 pub mod read;
 mod sqlite;
 mod store;

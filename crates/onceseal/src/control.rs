@@ -161,7 +161,12 @@ impl Control {
 
     fn start(store: Store, mark: Option<MarkFile>, sweep: bool) -> Result<Control, Error> {
         let store = Arc::new(store);
-        let policy = RwLock::new(store.active_policy()?);
+        let policy = match store.active_policy() {
+            // Whoever acts looks again and is refused; an audit names what is wrong.
+            Err(error) if error.code() == Code::Corrupt => None,
+            policy => policy?,
+        };
+        let policy = RwLock::new(policy);
         let sweeper = if sweep { Sweeper::start(store.clone())? } else { Sweeper::none() };
         let (keeper, watch) = (Keeper::start(store.clone())?, Watch::new(store.clone()));
         Ok(Control { inner: Arc::new(Inner { store, keeper, watch, policy, sweeper, mark }) })

@@ -1,5 +1,7 @@
 //! Connections that read, and snapshots on them.
 
+mod raw;
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use onceseal_core::journal::Payload;
@@ -15,7 +17,7 @@ use crate::read::{Counts, Hit, Page, Snapshot, StoredEvent};
 /// Idle connections kept; more are made when needed and closed after use.
 const IDLE: usize = 4;
 /// Statements a reader uses; the cache keeps all of them.
-const STATEMENTS: usize = 16;
+const STATEMENTS: usize = 24;
 
 /// Connections to one file that only read.
 pub(crate) struct Pool {
@@ -117,7 +119,7 @@ impl Snapshot for SqliteSnapshot<'_> {
         let mut statement = self.connection()?.prepare_cached(sql)?;
         let mut found = statement.query((self.tenant, stream.kind.number(), stream.name))?;
         match found.next()? {
-            Some(row) => rows::loaded(stream.kind, row, 0),
+            Some(row) => Ok(rows::loaded(stream.kind, row, 0)),
             None => Ok(Loaded::Absent),
         }
     }
@@ -215,15 +217,21 @@ impl Snapshot for SqliteSnapshot<'_> {
 
     fn integrity(&self) -> Result<Vec<String>, StoreError> {
         let mut faults = Vec::new();
-        for sql in ["PRAGMA integrity_check", "PRAGMA foreign_key_check"] {
-            let mut statement = self.connection()?.prepare(sql)?;
-            let mut found = statement.query([])?;
-            while let Some(row) = found.next()? {
-                match row.get::<_, String>(0)?.as_str() {
-                    "ok" => {}
-                    fault => faults.push(fault.to_owned()),
-                }
+        let mut statement = self.connection()?.prepare("PRAGMA integrity_check")?;
+        let mut found = statement.query([])?;
+        while let Some(row) = found.next()? {
+            let fault: String = row.get(0)?;
+            if fault != "ok" {
+                faults.push(fault);
             }
+        }
+        let mut statement = self.connection()?.prepare("PRAGMA foreign_key_check")?;
+        let mut found = statement.query([])?;
+        while let Some(row) = found.next()? {
+            let (table, number, parent): (String, Option<i64>, String) =
+                (row.get(0)?, row.get(1)?, row.get(2)?);
+            let number = number.map(|number| format!(" {number}")).unwrap_or_default();
+            faults.push(format!("row{number} of {table} names a row of {parent} that is not there"));
         }
         Ok(faults)
     }

@@ -309,7 +309,7 @@ impl Loader for Transaction<'_> {
         let mut statement = self.statement(sql)?;
         let mut found = statement.query((self.tenant, stream.kind.number(), stream.name))?;
         let Some(row) = found.next()? else { return Ok(Loaded::Absent) };
-        let (id, loaded) = (row.get(0)?, rows::loaded(stream.kind, row, 1)?);
+        let (id, loaded) = (row.get(0)?, rows::loaded(stream.kind, row, 1));
         drop(found);
         drop(statement);
         self.ids.insert(*stream, id);
