@@ -16,7 +16,7 @@ mod memory;
 mod parts;
 pub mod place;
 mod queue;
-
+pub mod raw;
 pub mod read;
 mod sqlite;
 mod store;

@@ -6,6 +6,7 @@
 //! and records everything in a verifiable journal.
 
 mod attempt;
+pub mod audit;
 mod call;
 pub mod config;
 mod control;
@@ -22,6 +23,7 @@ pub mod views;
 mod watch;
 
 pub use attempt::Call;
+pub use audit::{AuditOptions, AuditReport, audit};
 pub use call::{CallOptions, Proposing, Receipt, Resuming};
 pub use control::Control;
 pub use error::{Error, Executed, Failure};

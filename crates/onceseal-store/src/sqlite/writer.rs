@@ -336,7 +336,7 @@ impl Loader for Transaction<'_> {
         let statement = self.prepared.get(statements::STREAM)?;
         let mut found = statement.query((self.tenant, stream.kind.number(), stream.name))?;
         let Some(row) = found.next()? else { return Ok(Loaded::Absent) };
-        let (id, loaded) = (row.get(0)?, rows::loaded(stream.kind, row)?);
+        let (id, loaded) = (row.get(0)?, rows::loaded(stream.kind, row, 1));
         drop(found);
         self.ids.insert(*stream, id);
         Ok(loaded)
