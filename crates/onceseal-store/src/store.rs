@@ -98,6 +98,23 @@ impl Store {
         Store::start(tenant, options, Box::new(backend), Readers::Sqlite(pool), Some(sweeps))
     }
 
+    /// The store in this file for reading alone, without a writer: commands are
+    /// answered `store_closed`. `None` if nothing is recorded for the tenant.
+    ///
+    /// # Errors
+    /// `store_foreign` for another program's or a newer file; `store_failed` if
+    /// it cannot be used.
+    pub fn sqlite_reader(path: PathBuf, options: &Options) -> Result<Option<Store>, StoreError> {
+        check_tenant(&options.tenant)?;
+        let connector = Connector::new(path, options.vfs.clone());
+        let Some((row, tenant)) = connector.find(&options.tenant)? else { return Ok(None) };
+        let queue = Arc::new(Queue::default());
+        queue.close();
+        let readers = Readers::Sqlite(Arc::new(Pool::new(connector, row)));
+        let clock = options.clock.clone();
+        Ok(Some(Store { tenant, clock, queue, readers, turnstile: None, writer: Mutex::new(None) }))
+    }
+
     /// A store on any backend, for the conformance suite. It has no snapshots
     /// of its own: `memory` tells where the backend keeps what it saves.
     fn start(

@@ -64,6 +64,11 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
+    /// No thread: for stores that take no commands.
+    pub(crate) fn none() -> Keeper {
+        Keeper { shared: Arc::default(), thread: Mutex::new(None) }
+    }
+
     pub(crate) fn start(store: Arc<Store>) -> Result<Keeper, StoreError> {
         let shared = Arc::new(Shared::default());
         let own = shared.clone();

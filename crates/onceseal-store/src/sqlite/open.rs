@@ -46,6 +46,15 @@ impl Connector {
         }
     }
 
+    /// The tenant, if the file has it; changes nothing.
+    pub(crate) fn find(&self, tenant: &str) -> Result<Option<(i64, Tenant)>, StoreError> {
+        let connection = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        match schema::look(&connection)? {
+            schema::Found::Empty => Ok(None),
+            schema::Found::Ours(_) => find_tenant(&connection, tenant),
+        }
+    }
+
     /// A connection that writes, to a file that is ours or empty.
     pub(super) fn writer(&self) -> Result<Connection, StoreError> {
         let connection = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
