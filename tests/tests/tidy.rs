@@ -11,7 +11,9 @@ fn root() -> PathBuf {
 /// Every file below a directory with this ending, with its text.
 fn files(below: &str, ending: &str) -> Vec<(PathBuf, String)> {
     fn walk(directory: &Path, ending: &str, found: &mut Vec<PathBuf>) {
-        for entry in fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path()) {
+        for entry in
+            fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path())
+        {
             let name = entry.file_name().expect("a name").to_string_lossy().into_owned();
             if entry.is_dir() && !name.starts_with('.') && name != "target" {
                 walk(&entry, ending, found);
@@ -53,9 +55,25 @@ fn assert_absent(below: &str, words: &[&str], why: &str) {
 #[test]
 fn core_knows_no_clock_randomness_io_thread_async_database_or_unsafe() {
     let words = [
-        "std::fs", "std::net", "std::io", "std::thread", "std::env", "SystemTime", "Instant::", "jiff::Timestamp::now",
-        "Zoned::now", "async ", ".await", "tokio", "rusqlite", "getrandom", "HashMap", "HashSet", "unsafe ",
-        "println!", "eprintln!",
+        "std::fs",
+        "std::net",
+        "std::io",
+        "std::thread",
+        "std::env",
+        "SystemTime",
+        "Instant::",
+        "jiff::Timestamp::now",
+        "Zoned::now",
+        "async ",
+        ".await",
+        "tokio",
+        "rusqlite",
+        "getrandom",
+        "HashMap",
+        "HashSet",
+        "unsafe ",
+        "println!",
+        "eprintln!",
     ];
     assert_absent("crates/onceseal-core/src", &words, "core is pure");
 }
@@ -97,9 +115,7 @@ fn arrows_between_crates_point_downward() {
         let section = manifest.split("[dependencies]").nth(1).unwrap_or_default();
         let dependencies = section.split("\n[").next().unwrap_or_default();
         for above in &order[at..] {
-            let named = dependencies.lines().any(|line| {
-                line.split(['.', ' ', '=']).next() == Some(above)
-            });
+            let named = dependencies.lines().any(|line| line.split(['.', ' ', '=']).next() == Some(above));
             assert!(!named, "{name} names {above}, which stands above it");
         }
     }
@@ -121,11 +137,13 @@ fn files_are_read_in_one_sitting() {
 #[test]
 fn words_are_those_of_the_glossary() {
     // What our words never are, in what people read: see docs/concepts.md.
-    let never = ["exactly once", "exactly-once", "guaranteed delivery", "idempotency token", "timed out by a human"];
+    let never =
+        ["exactly once", "exactly-once", "guaranteed delivery", "idempotency token", "timed out by a human"];
     let mut found = Vec::new();
     for (path, text) in files("crates", ".rs").into_iter().chain(files("docs", ".md")) {
         for word in never {
-            for (at, line) in text.lines().enumerate().filter(|(_, line)| line.to_lowercase().contains(word)) {
+            for (at, line) in text.lines().enumerate().filter(|(_, line)| line.to_lowercase().contains(word))
+            {
                 // Saying that it cannot be promised is the one permitted use.
                 if !line.contains("not ") && !line.contains("cannot") && !line.contains("never") {
                     found.push(format!("{}:{}: {word}", path.display(), at + 1));
@@ -158,8 +176,10 @@ fn no_test_is_switched_off_and_no_lint_without_a_reason() {
         }
         for (at, line) in text.lines().enumerate() {
             let bare_ignore = line.trim() == "#[ignore]";
-            let allow = line.trim_start().starts_with("#[allow(") || line.trim_start().starts_with("#![allow(");
-            let expect = line.contains("[expect(") && !line.contains("reason") && line.trim_end().ends_with(")]");
+            let allow =
+                line.trim_start().starts_with("#[allow(") || line.trim_start().starts_with("#![allow(");
+            let expect =
+                line.contains("[expect(") && !line.contains("reason") && line.trim_end().ends_with(")]");
             if bare_ignore || allow || expect {
                 found.push(format!("{}:{}: {}", path.display(), at + 1, line.trim()));
             }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rusqlite::types::Value;
 use rusqlite::params_from_iter;
+use rusqlite::types::Value;
 
 use crate::error::StoreError;
 use crate::sqlite::Connector;
@@ -62,7 +62,8 @@ fn batches(source: &Path, after: u64, most: usize) -> Result<Vec<Vec<Insert>>, S
     let after = i64::try_from(after).unwrap_or(i64::MAX);
     let (mut of_position, mut first, mut last) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let (mut batch, mut before) = (0, None);
-    let mut events = connection.prepare("SELECT position, at, stream FROM events WHERE position > ?1 ORDER BY 1")?;
+    let mut events =
+        connection.prepare("SELECT position, at, stream FROM events WHERE position > ?1 ORDER BY 1")?;
     let mut found = events.query([after])?;
     while let Some(row) = found.next()? {
         let (position, at, stream): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);

@@ -12,6 +12,7 @@ mod control;
 mod error;
 mod keeper;
 mod open;
+pub mod process;
 pub mod render;
 mod seen;
 mod sweep;
@@ -28,3 +29,8 @@ pub use onceseal_store as store;
 pub use open::Opening;
 pub use seen::Seen;
 pub use sweep::sweep;
+
+/// The README's example, compiled with the documentation's examples.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
