@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use onceseal::store::SCHEMA_VERSION;
 
 use crate::command::{
-    actions, approvals, demo, doctor, effects, events, exec, export, policy, project, receipts,
+    actions, approvals, bench, demo, doctor, effects, events, exec, export, policy, project, receipts,
 };
 
 /// Version of the program, and of the stores it writes.
@@ -109,6 +109,8 @@ pub(crate) enum Command {
     Export(export::Export),
     /// Say whether everything is as it should be, and what waits for a person
     Doctor(doctor::Doctor),
+    /// Measure this machine and disk, with full evidence
+    Bench(bench::Bench),
     /// Settle which of two copies of a project goes on
     #[command(subcommand)]
     Project(project::Project),

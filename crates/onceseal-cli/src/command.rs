@@ -2,6 +2,7 @@
 
 pub(crate) mod actions;
 pub(crate) mod approvals;
+pub(crate) mod bench;
 pub(crate) mod call;
 pub(crate) mod demo;
 pub(crate) mod doctor;
@@ -42,6 +43,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<ExitCode, CliEr
         Command::Events(events) => events::run(context, &events),
         Command::Export(export) => export::run(context, &export),
         Command::Doctor(doctor) => doctor::run(context, doctor),
+        Command::Bench(bench) => bench::run(context, &bench),
         Command::Project(project) => project::run(context, &project),
         Command::Completions { shell } => {
             let mut script = Vec::new();
