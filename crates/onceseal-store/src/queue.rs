@@ -129,6 +129,17 @@ impl Queue {
         self.arrived.notify_all();
     }
 
+    /// Takes no more commands and refuses those that are waiting: there is no
+    /// writer any more.
+    pub(crate) fn abandon(&self) {
+        let mut waiting = self.waiting();
+        waiting.closed = true;
+        for job in waiting.jobs.drain(..) {
+            // A caller that has gone does not mind.
+            let _ = job.answer.send(Err(StoreError::new(Code::StoreClosed)));
+        }
+    }
+
     /// Has the writer take the clocks as right.
     pub(crate) fn accept_clock(&self) {
         self.waiting().accept_clock = true;

@@ -257,8 +257,18 @@ impl Drop for Store {
     }
 }
 
+/// However the writer ends, nobody waits for it afterwards.
+struct Ends<'a>(&'a Queue);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
 /// The writer's thread: batches until the queue is closed.
 fn write(queue: &Queue, mut executor: Executor) {
+    let _ends = Ends(queue);
     loop {
         match queue.next() {
             Next::Batch(batch) => {
