@@ -56,7 +56,6 @@ impl Control {
     }
 
     /// Begins a call of this action.
-    #[must_use]
     pub fn action(&self, name: impl Into<String>) -> Proposing {
         Proposing::new(self.clone(), name.into())
     }
@@ -190,8 +189,7 @@ impl Control {
         accepted(self.submit(Command::Note(Note { body, source })).await?)
     }
 
-    /// Goes on with a recorded action: see [`Proposing::resume`].
-    #[must_use]
+    /// Goes on with a recorded action.
     pub fn resume(&self, action: ActionId) -> crate::call::Resuming {
         crate::call::Resuming::new(self.clone(), action)
     }

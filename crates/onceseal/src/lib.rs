@@ -6,10 +6,13 @@
 //! and records everything in a verifiable journal.
 
 mod attempt;
+pub mod audit;
 mod call;
 pub mod config;
 mod control;
 mod error;
+#[cfg(feature = "http")]
+pub mod http;
 mod keeper;
 mod open;
 pub mod process;
@@ -20,6 +23,7 @@ pub mod views;
 mod watch;
 
 pub use attempt::Call;
+pub use audit::{AuditOptions, AuditReport, audit};
 pub use call::{CallOptions, Proposing, Receipt, Resuming};
 pub use control::Control;
 pub use error::{Error, Executed, Failure};
@@ -29,3 +33,8 @@ pub use onceseal_store as store;
 pub use open::Opening;
 pub use seen::Seen;
 pub use sweep::sweep;
+
+/// The README's example, compiled with the documentation's examples.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

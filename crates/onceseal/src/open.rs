@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::sync::{Arc, RwLock};
 
+use onceseal_core::code::Code;
 use onceseal_core::policy::ActivePolicy;
 use onceseal_store::clock::{Clock, SystemClock};
 use onceseal_store::mark::MarkFile;
@@ -155,7 +156,7 @@ impl Control {
         let inner = Inner {
             watch: Watch::new(store.clone()),
             keeper: Keeper::none(),
-            policy: RwLock::new(store.active_policy()?),
+            policy: RwLock::new(policy_for_reading(&store)?),
             sweeper: Sweeper::none(),
             mark: None,
             seen,
@@ -173,11 +174,20 @@ impl Control {
 
     fn start(store: Store, mark: Option<(MarkFile, Seen)>, sweep: bool) -> Result<Control, Error> {
         let store = Arc::new(store);
-        let policy = RwLock::new(store.active_policy()?);
+        let policy = RwLock::new(policy_for_reading(&store)?);
         let sweeper = if sweep { Sweeper::start(store.clone())? } else { Sweeper::none() };
         let (keeper, watch) = (Keeper::start(store.clone())?, Watch::new(store.clone()));
         let (mark, seen) = mark.unzip();
         let seen = seen.unwrap_or(Seen::Nothing);
         Ok(Control { inner: Arc::new(Inner { store, keeper, watch, policy, sweeper, mark, seen }) })
+    }
+}
+
+/// The active policy, unless it does not decode: whoever acts looks again and is
+/// refused, and an audit names what is wrong.
+fn policy_for_reading(store: &Store) -> Result<Option<Arc<ActivePolicy>>, StoreError> {
+    match store.active_policy() {
+        Err(error) if error.code() == Code::Corrupt => Ok(None),
+        policy => policy,
     }
 }

@@ -24,7 +24,7 @@ use crate::views::action_state;
 pub const REDACTED: &str = "[redacted]";
 
 /// An object of these members.
-fn object(members: Vec<(&str, Value)>) -> Value {
+pub(crate) fn object(members: Vec<(&str, Value)>) -> Value {
     let mut object = Object::new();
     for (name, value) in members {
         object.insert(name, value);
@@ -32,15 +32,15 @@ fn object(members: Vec<(&str, Value)>) -> Value {
     Value::Object(object)
 }
 
-fn text(value: impl ToString) -> Value {
+pub(crate) fn text(value: impl ToString) -> Value {
     Value::Text(value.to_string())
 }
 
-fn optional(value: Option<impl ToString>) -> Value {
+pub(crate) fn optional(value: Option<impl ToString>) -> Value {
     value.map_or(Value::Null, text)
 }
 
-fn number(n: u64) -> Value {
+pub(crate) fn number(n: u64) -> Value {
     Value::Integer(i64::try_from(n).unwrap_or(json::SAFE_INTEGER))
 }
 

@@ -52,6 +52,9 @@ impl Action {
     /// What stands before the action id in the key of an action that names no effect.
     pub const OWN_KEY_PREFIX: &'static str = "act:";
 
+    /// What stands before the scope's hash in the key of an operation that names no effect.
+    pub const OPERATION_KEY_PREFIX: &'static str = "op:";
+
     /// The environment when none is given.
     pub const DEFAULT_ENVIRONMENT: &'static str = "production";
 }
