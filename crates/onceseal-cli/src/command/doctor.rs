@@ -138,6 +138,15 @@ fn accept_went_back(context: &Context, reason: String) -> Result<ExitCode, CliEr
     tell(context, "accepted_went_back", &text)
 }
 
+/// What is missing of a log of which more was seen.
+fn lost(seen: u64, found: u64) -> String {
+    if found < seen {
+        format!("entries {} to {seen} of the log were seen and are gone", found + 1)
+    } else {
+        format!("entry {seen} of the log is another than was seen")
+    }
+}
+
 fn tell(context: &Context, name: &str, text: &str) -> Result<ExitCode, CliError> {
     if context.out.is_json() {
         let mut object = Object::new();
