@@ -154,6 +154,8 @@ impl Row {
             StreamKind::Effect => {
                 Row::Effect(EffectRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
             }
+            // Nothing of these is private.
+            _ if !private.is_empty() => return Err(Corrupt("private half")),
             StreamKind::Policy => Row::Policy(Pack::unpacked(open)?),
             StreamKind::Store | StreamKind::Note => Row::Store(Pack::unpacked(open)?),
         })
