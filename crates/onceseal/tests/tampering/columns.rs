@@ -107,9 +107,11 @@ fn others(value: &Value, turn: usize) -> Vec<Value> {
                 Some(byte) => *byte ^= 1,
                 None => flipped.push(0),
             }
-            let longer = [&bytes[..], &[0]].concat();
-            let shorter = bytes[..bytes.len().saturating_sub(1)].to_vec();
-            let mut others = vec![flipped, longer, shorter];
+            let cut = match turn % 2 {
+                0 => [&bytes[..], &[0]].concat(),
+                _ => bytes[..bytes.len().saturating_sub(1)].to_vec(),
+            };
+            let mut others = vec![flipped, cut];
             others.retain(|other| other != bytes);
             others.into_iter().map(Value::Blob).chain([Value::Null]).collect()
         }

@@ -4,4 +4,6 @@
 mod clean;
 mod columns;
 mod ground;
+mod rehash;
+mod rows;
 mod sample;
