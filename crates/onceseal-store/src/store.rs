@@ -210,9 +210,10 @@ impl Store {
     /// `store_closed`.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        self.queue.close();
-        // Readers first: the writer, the last to close, checkpoints as it must.
+        // Readers first, before the writer hears of it: the writer, the last to
+        // close, checkpoints as it must.
         self.readers.close();
+        self.queue.close();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         // A writer that panicked has answered nobody; its callers know that.
         if let Some(writer) = writer {
