@@ -2,6 +2,7 @@
 
 pub(crate) mod actions;
 pub(crate) mod approvals;
+pub(crate) mod audit;
 pub(crate) mod call;
 pub(crate) mod demo;
 pub(crate) mod doctor;
@@ -41,6 +42,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<ExitCode, CliEr
         Command::Receipts(receipts) => receipts::run(context, &receipts),
         Command::Events(events) => events::run(context, &events),
         Command::Export(export) => export::run(context, &export),
+        Command::Audit(audit) => audit::run(context, &audit),
         Command::Doctor(doctor) => doctor::run(context, doctor),
         Command::Project(project) => project::run(context, &project),
         Command::Completions { shell } => {

@@ -37,6 +37,7 @@ pub(crate) const COMMANDS: &[&[&str]] = &[
     &["export"],
     &["export", "receipts"],
     &["export", "events"],
+    &["audit"],
     &["doctor"],
     &["project"],
     &["project", "adopt"],
