@@ -3,6 +3,7 @@
 //! done, and the store goes on by itself (P03, P05, P07; "Unknown commit").
 
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{Duration, Instant};
 
 use onceseal_core::action::Reach;
 use onceseal_core::approval::Said;
@@ -14,7 +15,7 @@ use onceseal_store::executor::Outcome;
 use onceseal_store::fault::{Action, arm};
 use onceseal_store::turnstile::Turnstile;
 use onceseal_tests::bench::{Bench, is_true};
-use onceseal_tests::shop::{attempt, settle};
+use onceseal_tests::shop::{Shop, attempt, options, refused, settle};
 use onceseal_tests::vfs::{Call, Fault, File, Plan, Recorder};
 
 /// What can go wrong with the calls of a commit.
@@ -252,4 +253,42 @@ fn p05_a_checkpoint_that_fails_costs_nothing() {
         assert!(recorder.disarm() > 0, "{what}: none was made");
         bench.settle_up(&what);
     }
+}
+
+#[test]
+fn p08_a_writer_that_panics_leaves_nobody_waiting() {
+    let _turn = alone();
+    let recorder = Recorder::register("panic");
+    let mut bench = Bench::new(recorder);
+    let commands: Vec<_> = (0..3).map(|n| bench.refund(&format!("p{n}"))).collect();
+    arm("after_begin", 1, Action::Panic);
+    let outcomes = bench.shop.run_all(commands).expect("submitted");
+    for outcome in &outcomes {
+        // Begun with the first, or still waiting behind it.
+        let code = outcome.as_ref().expect_err("no writer answers").code();
+        assert!(matches!(code, Code::CommitUnknown | Code::StoreClosed), "{outcome:?}");
+    }
+    let later = bench.refund("later");
+    assert!(bench.shop.run(later).is_err_and(|error| error.code() == Code::StoreClosed));
+    bench.reopen().expect("opened");
+    bench.settle_up("panic");
+}
+
+#[test]
+fn a_store_opens_at_once_beside_one_that_reads_and_writes() {
+    let _turn = alone();
+    let recorder = Recorder::register("beside");
+    let mut bench = Bench::new(recorder);
+    let command = bench.refund("p");
+    let _attempt = attempt(&bench.shop.run(command.clone()));
+    let store = bench.shop.store.clone();
+    let began = Instant::now();
+    let beside = store.read(|snapshot| {
+        snapshot.newest()?;
+        let mut beside = Shop::open(&bench.path, &options(&bench.clock, Some(recorder.name())))?;
+        Ok(beside.run(command))
+    });
+    assert_eq!(refused(&beside.expect("opened")), Code::InProgress);
+    assert!(began.elapsed() < Duration::from_secs(4), "it waited for the reader");
+    bench.settle_up("beside");
 }

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use onceseal::store::SCHEMA_VERSION;
 
 use crate::command::{
-    actions, approvals, audit, demo, doctor, effects, events, exec, export, policy, project, receipts,
+    actions, approvals, audit, bench, demo, doctor, effects, events, exec, export, policy, project, receipts,
 };
 
 /// Version of the program, and of the stores it writes.
@@ -100,6 +100,8 @@ pub(crate) enum Command {
     Export(export::Export),
     Audit(audit::Audit),
     Doctor(doctor::Doctor),
+    /// Measure this machine and disk, with full evidence
+    Bench(bench::Bench),
     /// Settle which of two copies of a project goes on
     #[command(subcommand)]
     Project(project::Project),

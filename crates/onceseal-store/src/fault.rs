@@ -32,6 +32,8 @@ mod armed {
         Kill,
         /// The operation fails.
         Fail,
+        /// The thread panics.
+        Panic,
     }
 
     static ARMED: Mutex<BTreeMap<String, (u64, Action)>> = Mutex::new(BTreeMap::new());
@@ -71,6 +73,7 @@ mod armed {
                 Ok(())
             }
             Action::Fail => Err(StoreError::with(Code::StoreFailed, "a test asked for it")),
+            Action::Panic => panic!("a test asked for it"),
         }
     }
 }

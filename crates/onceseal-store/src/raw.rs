@@ -81,8 +81,11 @@ pub enum Logged {
     },
     /// An event of another tenant in the same file.
     Another,
-    /// An event of no stream.
-    Stray,
+    /// An event of a stream that is not there.
+    Stray {
+        /// The number of that stream.
+        ordinal: i64,
+    },
     /// An event that cannot be placed.
     Misshapen(Misshapen),
 }

@@ -210,8 +210,7 @@ impl Store {
     /// `store_closed`.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        // Readers first, before the writer hears of it: the writer, the last to
-        // close, checkpoints as it must.
+        // Readers first: the writer, the last to close, checkpoints as it must.
         self.readers.close();
         self.queue.close();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();

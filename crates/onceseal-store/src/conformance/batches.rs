@@ -20,7 +20,7 @@ use super::world::{
     POLICY, World, attempt, big, code, pay, policy, to_begin, to_reserve, to_settle, unknown_action,
 };
 use super::{Failure, Subject, Verdict, ensure, ensure_eq, suite, take};
-use crate::backend::Changes;
+use crate::backend::{Backend, Changes, Fault, Work};
 use crate::error::StoreError;
 use crate::executor::Outcome as Answered;
 use crate::queue::QUEUE_MAX;
@@ -37,6 +37,7 @@ suite! { "batches":
     a_full_queue_is_busy
     a_withdrawn_command_never_runs
     a_command_runs_although_nobody_waits_for_its_answer
+    a_writer_that_is_gone_leaves_nobody_waiting
 }
 
 fn refused(answer: &Answered) -> Option<Code> {
@@ -302,4 +303,50 @@ fn a_command_runs_although_nobody_waits_for_its_answer(subject: &dyn Subject) ->
     // What comes after it is answered after it.
     world.command(Command::Lapse(world.effect_of("nothing")))?;
     taken(&world, &["k"])
+}
+
+/// Fails after it has committed the reservation of this key, and takes its
+/// thread with it.
+struct Collapses(Box<dyn Backend>, StreamId);
+
+impl Backend for Collapses {
+    fn batch(&mut self, work: &mut Work<'_>) -> Result<(), Fault> {
+        let mut fatal = false;
+        self.0.batch(&mut |loader| {
+            let changes = work(loader)?;
+            fatal = changes.iter().flat_map(|changes| &changes.rows).any(|change| change.stream == self.1);
+            Ok(changes)
+        })?;
+        if fatal {
+            std::panic::panic_any("a backend that fails, on purpose");
+        }
+        Ok(())
+    }
+
+    fn accept_clock(&mut self) {
+        self.0.accept_clock();
+    }
+}
+
+fn a_writer_that_is_gone_leaves_nobody_waiting(subject: &dyn Subject) -> Verdict {
+    let world = World::with(subject, "default", |mut parts| {
+        let fatal = parts.tenant.effect("fatal");
+        parts.backend = Box::new(Collapses(parts.backend, fatal));
+        parts
+    })?;
+    let reserve = |key| world.store.submit(to_reserve(key, unknown_action(1)));
+    world.gate.shut();
+    let begun = reserve("fatal");
+    world.gate.await_writer();
+    let waiting = reserve("waiting");
+    world.gate.open();
+    ensure_eq!(refused(&begun?.wait()), Some(Code::CommitUnknown), "nobody can say what became of it");
+    ensure_eq!(refused(&waiting?.wait()), Some(Code::StoreClosed), "this was never begun");
+    ensure_eq!(
+        refused(&reserve("later")?.wait()),
+        Some(Code::StoreClosed),
+        "nor is anything that comes later"
+    );
+    taken(&world, &["fatal"])?;
+    absent(&world, &world.effect_of("waiting"))
 }

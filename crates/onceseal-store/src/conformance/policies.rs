@@ -1,19 +1,25 @@
 //! The active policy is state, and its limits hold.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use onceseal_core::action::{ActionState, Answer, Reach};
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::effect::Outcome;
 use onceseal_core::hash::Hash;
+use onceseal_core::journal::Payload;
 use onceseal_core::policy::Activate;
 use onceseal_core::reply::Reply;
+use onceseal_core::stream::StreamId;
 use onceseal_core::time::Span;
 
+use super::tamper::{self, Distort, Tamper};
 use super::world::{POLICY, World, call, code, pay};
 use super::{Subject, Verdict, ensure_eq, suite, take};
 use crate::clock::{ManualClock, Reading};
+use crate::error::StoreError;
+use crate::parts::Parts;
 
 suite! { "policies":
     the_policy_that_was_activated_last_decides
@@ -21,6 +27,7 @@ suite! { "policies":
     an_old_policy_does_not_come_back_by_itself
     a_proposal_under_another_policy_is_told_the_active_one
     nothing_is_decided_without_a_policy
+    a_policy_whose_text_is_not_what_its_hash_says_decides_nothing
     what_the_policy_does_not_permit_is_denied_with_its_reason
     attempts_are_limited
     a_call_may_shorten_its_lease_and_never_lengthen_it
@@ -99,6 +106,51 @@ fn nothing_is_decided_without_a_policy(subject: &dyn Subject) -> Verdict {
     let world = World::bare(subject, "default", Arc::new(clock), |parts| parts)?;
     ensure_eq!(world.store.active_policy()?.map(|policy| policy.hash), None, "none was activated");
     ensure_eq!(code(&world.run(&pay("k"))?), Some(Code::PolicyMissing), "so nothing runs");
+    Ok(())
+}
+
+/// Every text with a character more, once somebody has been there.
+struct Tampered(Arc<AtomicBool>);
+
+impl Tampered {
+    fn change(&self, text: Option<Payload>) -> Option<Payload> {
+        let more = if self.0.load(Ordering::SeqCst) { " " } else { "" };
+        text.map(|payload| Payload { text: payload.text + more, ..payload })
+    }
+}
+
+impl Tamper for Tampered {
+    fn text(&mut self, _: &StreamId, _: u64, text: Option<Payload>) -> Option<Payload> {
+        self.change(text)
+    }
+}
+
+impl Distort for Tampered {
+    fn text(&self, text: Option<Payload>) -> Result<Option<Payload>, StoreError> {
+        Ok(self.change(text))
+    }
+}
+
+fn a_policy_whose_text_is_not_what_its_hash_says_decides_nothing(subject: &dyn Subject) -> Verdict {
+    let somebody = Arc::new(AtomicBool::new(false));
+    let change = |mut parts: Parts| {
+        parts.backend = tamper::backend(parts.backend, Tampered(somebody.clone()));
+        parts.readers = tamper::readers(parts.readers, Tampered(somebody.clone()));
+        parts
+    };
+    let mut world = World::with(subject, "default", change)?;
+    let first = world.policy.clone();
+    world.activate(&stricter())?;
+    world.asked(&pay("k"))?;
+    somebody.store(true, Ordering::SeqCst);
+    for read in [world.store.active_policy(), world.store.policy(world.policy.hash)] {
+        let code = read.err().map(|error| error.code());
+        ensure_eq!(code, Some(Code::Corrupt), "it is not what was activated");
+    }
+    // The writer has the text of the active one, and must look for another's.
+    let again = Activate { policy: first, again: false, person: None };
+    let answer = world.store.run(Command::Activate(again));
+    ensure_eq!(answer.err().map(|error| error.code()), Some(Code::Corrupt), "nor can it be compared with it");
     Ok(())
 }
 

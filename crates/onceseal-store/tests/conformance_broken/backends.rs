@@ -218,6 +218,7 @@ broken! {
 
     saving_is_all_that_is_forgotten: [
         a_command_runs_although_nobody_waits_for_its_answer, a_withdrawn_command_never_runs,
+        a_writer_that_is_gone_leaves_nobody_waiting,
     ], |place| with(place, |parts| saving(parts, |changes| {
         // What makes a world is kept, what happens in it is not.
         if changes.rows.iter().any(|change| matches!(change.after.row, Row::Effect(_))) {

@@ -38,6 +38,7 @@ broken! {
 
     policies_are_not_found_by_their_hash: [
         a_policy_is_found_by_its_hash_for_ever,
+        a_policy_whose_text_is_not_what_its_hash_says_decides_nothing,
     ], |place| with(place, |parts| hits(parts, |page, hits| {
         if page.index == Index::PolicyText {
             hits.clear();

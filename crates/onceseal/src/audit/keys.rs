@@ -88,10 +88,8 @@ pub(super) fn compare(store: &Store, expected: &Sums, tally: &mut Tally) -> Resu
             stored.add(key.index, &key.bytes, key.ordinal, key.sequence);
             tally.keys += 1;
             let twin = last.take().filter(|last| last.index == key.index && last.bytes == key.bytes);
-            if let (Some(twin), Some(index @ (Index::Receipt | Index::Ask))) = (twin, index(key.index)) {
-                let (one, other) = (twin.ordinal, key.ordinal);
-                let sentence = format!("streams number {one} and {other} have one {index} key between them");
-                tally.findings.push(Finding::of_store(code::KEY_REPEATED, sentence));
+            if twin.is_some() && matches!(index(key.index), Some(Index::Receipt | Index::Ask)) {
+                store.read(|snapshot| twins(snapshot, &key, tally))?;
             }
             last = Some(key);
         }
@@ -99,6 +97,24 @@ pub(super) fn compare(store: &Store, expected: &Sums, tally: &mut Tally) -> Resu
             return Ok(Doubtful::between(expected, &stored));
         }
     }
+}
+
+/// Looks in one snapshot whether two streams have this key, which only one can
+/// have: pages are of different moments.
+fn twins(snapshot: &dyn Snapshot, key: &RawKey, tally: &mut Tally) -> Result<(), StoreError> {
+    let before = RawKey { ordinal: i64::MIN, ..key.clone() };
+    let found = snapshot.raw_keys(Some(&before), 2)?;
+    if let [one, other] = &found[..]
+        && (one.index, &one.bytes) == (other.index, &other.bytes)
+        && let Some(index) = index(key.index)
+    {
+        let (first, second) = (one.ordinal, other.ordinal);
+        let page = snapshot.wholes(second, second, i64::MAX, 1)?;
+        let stream = page.streams.first().and_then(|whole| whole.stream.ok());
+        let sentence = format!("streams number {first} and {second} have one {index} key between them");
+        tally.findings.push(Finding { stream, ..Finding::of_store(code::KEY_REPEATED, sentence) });
+    }
+    Ok(())
 }
 
 /// Looks at every stored key of a stream in doubt: does it lead to something

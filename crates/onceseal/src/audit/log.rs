@@ -96,8 +96,10 @@ impl Follower {
                 self.followed.newest = u64::try_from(place).ok().map(|place| (place, *hash));
             }
             Logged::Another => self.end(tally),
-            Logged::Stray => {
-                let sentence = format!("the event at position {place} belongs to no stream");
+            Logged::Stray { ordinal } => {
+                let sentence = format!(
+                    "the event at position {place} belongs to stream number {ordinal}, which is not there"
+                );
                 tally.findings.push(Finding::of_place(code::EVENT_STRAY, place, sentence));
                 self.open = Open::Unknown;
             }

@@ -27,23 +27,17 @@ pub(super) struct Check {
     /// Whether the hash in `head` is the one that the next event follows on.
     chained: bool,
     position: u64,
-    fold: Fold,
+    /// What the events come to.
+    row: Option<Row>,
+    /// Whether that cannot be said, since an event is missing or wrong.
+    lost: bool,
     keys: BTreeMap<Key, i64>,
-}
-
-/// What the events come to.
-enum Fold {
-    /// Nothing that could be said, since an event is missing or wrong.
-    Lost,
-    /// This row.
-    To(Option<Row>),
 }
 
 impl Check {
     pub(super) fn new(tenant: &Tenant, stream: StreamId) -> Check {
         let head = Head { sequence: 0, hash: tenant.genesis(&stream) };
-        let (fold, keys) = (Fold::To(None), BTreeMap::new());
-        Check { stream, head, chained: true, position: 0, fold, keys }
+        Check { stream, head, chained: true, position: 0, row: None, lost: false, keys: BTreeMap::new() }
     }
 
     /// The next event of the stream.
@@ -61,7 +55,7 @@ impl Check {
                 let finding = Finding::of_stream(code::EVENT_MISSHAPEN, self.stream, sentence);
                 tally.findings.push(Finding { position, sequence, ..finding });
                 self.head.sequence = sequence.unwrap_or(self.head.sequence);
-                (self.chained, self.fold) = (false, Fold::Lost);
+                (self.chained, self.lost) = (false, true);
                 return;
             }
         };
@@ -69,7 +63,7 @@ impl Check {
         match &stored.event {
             None => {
                 self.find(stored, code::EVENT_UNREADABLE, "does not decode", tally);
-                self.fold = Fold::Lost;
+                self.lost = true;
             }
             Some(event) => {
                 self.prove(stored, event, tally);
@@ -89,7 +83,7 @@ impl Check {
             let sentence = format!("event {next} of {} is missing: {sequence} comes next", self.stream);
             let finding = Finding::of_stream(code::EVENT_MISSING, self.stream, sentence);
             tally.findings.push(Finding { sequence: Some(next), ..finding });
-            (self.chained, self.fold) = (false, Fold::Lost);
+            (self.chained, self.lost) = (false, true);
         }
         if stored.position <= self.position {
             self.find(stored, code::EVENT_ORDER, "stands in the log before the one it follows on", tally);
@@ -154,14 +148,17 @@ impl Check {
         if event.body.kind().stream() != self.stream.kind {
             let wrong = format!("is a {} in a stream of another kind", event.body.kind());
             self.find(stored, code::EVENT_FOREIGN, &wrong, tally);
-            self.fold = Fold::Lost;
+            self.lost = true;
         }
-        let Fold::To(row) = std::mem::replace(&mut self.fold, Fold::Lost) else { return };
+        if self.lost {
+            return;
+        }
         let stamp = &stored.stamp;
-        match evolve(&self.stream, row, stamp.sequence, stamp.at, event) {
-            Ok(row) => self.fold = Fold::To(Some(row)),
+        match evolve(&self.stream, self.row.take(), stamp.sequence, stamp.at, event) {
+            Ok(row) => self.row = Some(row),
             Err(_) => {
                 self.find(stored, code::EVENT_REFUSED, "cannot follow on those before it", tally);
+                self.lost = true;
             }
         }
     }
@@ -220,7 +217,7 @@ impl Check {
             find(code::EVENT_MISSING, format!("events {from} to {to} of {stream} are missing at its end"));
         } else if stored.head != self.head && (self.chained || stored.head.sequence < self.head.sequence) {
             find(code::HEAD_DIFFERS, format!("the head of {stream} is not its last event"));
-        } else if let Fold::To(Some(row)) = self.fold {
+        } else if let (Some(row), false) = (self.row, self.lost) {
             compare(stream, row, &stored.row, &mut find);
         }
         (Some(&stored.row), self.keys)

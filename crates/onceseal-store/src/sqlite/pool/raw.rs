@@ -83,7 +83,7 @@ impl Raw for SqliteSnapshot<'_> {
             let at = match row.get::<_, Option<i64>>(10) {
                 Ok(Some(tenant)) if tenant == self.tenant => own(row).unwrap_or_else(Logged::Misshapen),
                 Ok(Some(_)) => Logged::Another,
-                Ok(None) => Logged::Stray,
+                Ok(None) => Logged::Stray { ordinal: row.get(8).unwrap_or_default() },
                 Err(_) => Logged::Misshapen(Misshapen("tenant")),
             };
             entries.push(Entry { position: row.get(0)?, at });
