@@ -38,6 +38,7 @@ pub(crate) const COMMANDS: &[&[&str]] = &[
     &["export", "receipts"],
     &["export", "events"],
     &["audit"],
+    &["bench"],
     &["doctor"],
     &["project"],
     &["project", "adopt"],
