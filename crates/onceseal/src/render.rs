@@ -4,7 +4,7 @@
 //! printed form. Redacted arguments print as `"[redacted]"`.
 
 use onceseal_core::action::{ActionRow, ActionState};
-use onceseal_core::approval::{ApprovalRow, Revoke};
+use onceseal_core::approval::{ApprovalRow, Revoke, evolve};
 use onceseal_core::code::Code;
 use onceseal_core::effect::EffectRow;
 use onceseal_core::hash::{Hash, write_hex};
@@ -239,10 +239,11 @@ impl Control {
         let shown = arguments.is_some().then(|| self.shown_arguments(action_id, false)).transpose()?;
         // A receipt that withholds an argument withholds the hashes over it.
         let whole = shown.is_some() && shown == arguments;
-        let report = self.report(&row, fence)?;
+        let past = carrier.position;
+        let report = self.report(&row, fence, past)?;
         let started = self.events(&StreamId::action(action_id), 1, 1)?.pop().map(|event| event.stamp.at);
         let approval = match row.approval {
-            Some(id) => self.approval(id)?.map_or(Value::Null, |row| approval(id, &row)),
+            Some(id) => self.approval_at(id, past)?.map_or(Value::Null, |row| approval(id, &row)),
             None => Value::Null,
         };
         let hash = |hash: Option<Hash>| if whole { optional(hash) } else { Value::Null };
@@ -275,18 +276,21 @@ impl Control {
             ("first_receipt", optional(first)),
             ("started_at", optional(started)),
             ("finished_at", text(carrier.stamp.at)),
-            ("events", Value::List(self.receipt_events(&stream, &row, fence, action_id, whole)?)),
+            ("events", Value::List(self.receipt_events(&carrier, &row, fence, action_id, whole)?)),
         ])))
     }
 
-    /// What the holder, the remote or a person reported of an attempt.
-    fn report(&self, row: &ActionRow, fence: Option<u64>) -> Result<Report, Error> {
+    /// What the holder, the remote or a person had reported of an attempt at a
+    /// position of the log.
+    fn report(&self, row: &ActionRow, fence: Option<u64>, past: u64) -> Result<Report, Error> {
         let mut report = Report::default();
         let (Some((stream, _)), Some(fence)) = (row.held, fence) else { return Ok(report) };
-        for event in self.attempt_events(&stream, fence)? {
+        for event in self.attempt_events(&stream, fence)?.iter().filter(|event| event.position <= past) {
             let Some(body) = &event.event else { continue };
             let (error, result) = match &body.body {
-                Body::EffectSettled(_, sealed) => (sealed.error.clone(), sealed.result),
+                Body::EffectSettled(_, sealed) | Body::EffectLate(_, sealed) => {
+                    (sealed.error.clone(), sealed.result)
+                }
                 Body::EffectReconciled(_, sealed) | Body::EffectResolved(_, sealed) => {
                     (sealed.reason.clone().or_else(|| sealed.evidence.clone()), sealed.result)
                 }
@@ -298,6 +302,17 @@ impl Control {
             }
         }
         Ok(report)
+    }
+
+    /// An approval as it stood at a position of the log.
+    fn approval_at(&self, id: ApprovalId, past: u64) -> Result<Option<ApprovalRow>, Error> {
+        let events = self.events(&StreamId::approval(id), 1, 256)?;
+        let mut row = None;
+        for stored in events.iter().filter(|stored| stored.position <= past) {
+            let event = stored.event.as_ref().ok_or_else(|| StoreError::new(Code::Corrupt))?;
+            row = Some(evolve(row, stored.stamp.at, event).map_err(StoreError::from)?);
+        }
+        Ok(row)
     }
 
     /// The events of one attempt at an effect.
@@ -314,9 +329,10 @@ impl Control {
         }
     }
 
+    /// What a receipt rests on: nothing that came after it.
     fn receipt_events(
         &self,
-        carrier: &StreamId,
+        carrier: &StoredEvent,
         row: &ActionRow,
         fence: Option<u64>,
         action: ActionId,
@@ -325,12 +341,13 @@ impl Control {
         let mut events = self.events(&StreamId::action(action), 1, 256)?;
         if let (Some((stream, _)), Some(fence)) = (row.held, fence) {
             events.extend(self.attempt_events(&stream, fence)?);
-        } else if carrier.kind == onceseal_core::stream::StreamKind::Effect {
-            events.extend(self.events(carrier, 1, 256)?);
+        } else if carrier.stamp.stream.kind == onceseal_core::stream::StreamKind::Effect {
+            events.extend(self.events(&carrier.stamp.stream, 1, 256)?);
         }
         if let Some(id) = row.approval {
             events.extend(self.events(&StreamId::approval(id), 1, 256)?);
         }
+        events.retain(|event| event.position <= carrier.position);
         events.sort_by_key(|event| event.position);
         let mut rendered = Vec::with_capacity(events.len());
         for stored in events {
