@@ -47,6 +47,7 @@ impl From<rusqlite::Error> for StoreError {
             Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => Code::StoreBusy,
             Some(rusqlite::ErrorCode::NotADatabase) => Code::StoreForeign,
             Some(rusqlite::ErrorCode::DatabaseCorrupt) => Code::Corrupt,
+            None if is_of_a_value(&error) => Code::Corrupt,
             _ => Code::StoreFailed,
         };
         // SQLite's own name of the failure: messages may quote SQL or paths.
@@ -54,6 +55,18 @@ impl From<rusqlite::Error> for StoreError {
             error.sqlite_error().map_or_else(|| "database".to_owned(), |error| format!("{:?}", error.code));
         StoreError::with(code, detail)
     }
+}
+
+/// Whether a stored value is not of the type or size it was written in.
+const fn is_of_a_value(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error as E;
+    matches!(
+        error,
+        E::FromSqlConversionFailure(..)
+            | E::InvalidColumnType(..)
+            | E::IntegralValueOutOfRange(..)
+            | E::Utf8Error(..)
+    )
 }
 
 impl From<std::io::Error> for StoreError {
