@@ -2,8 +2,10 @@
 
 mod end;
 pub mod event;
+mod permit;
 mod proposal;
 mod redact;
+mod refuse;
 mod row;
 mod run;
 

@@ -118,6 +118,17 @@ pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
     }
 }
 
+/// The stream that a command makes under a name drawn for it, which no store
+/// can have yet: it need not be looked for.
+#[must_use]
+pub fn fresh(command: &Stamped) -> Option<StreamId> {
+    match &command.command {
+        Command::Run(run) if run.action.is_none() => Some(StreamId::action(command.action())),
+        Command::Note(_) => Some(StreamId { kind: StreamKind::Note, name: command.note() }),
+        _ => None,
+    }
+}
+
 fn attempt(attempt: effect::Holding) -> Vec<Read> {
     vec![Read::Stream(attempt.effect), Read::Stream(StreamId::action(attempt.action))]
 }

@@ -46,6 +46,20 @@ pub const ERROR_CHARS: usize = 1024;
 /// Names are shown whole, on one line.
 pub const NAME_CHARS: usize = 255;
 
+/// An error text as it is kept: its first characters, without U+0000, which no
+/// backend can store.
+#[must_use]
+pub fn cut(text: &str) -> String {
+    text.chars().filter(|c| *c != '\0').take(ERROR_CHARS).collect()
+}
+
+/// Whether a text is a reason or a reference that a person or a remote gives:
+/// as long as an error text, without U+0000.
+#[must_use]
+pub fn is_remark(text: &str) -> bool {
+    text.chars().count() <= ERROR_CHARS && !text.contains('\0')
+}
+
 /// Whether a text is a name: 1 to 255 scalar values, no control characters.
 #[must_use]
 pub fn is_name(text: &str) -> bool {

@@ -42,7 +42,7 @@ pub enum Reply {
         code: Option<Code>,
         /// Its receipt.
         receipt: ReceiptId,
-        /// The result's place, if one is stored.
+        /// Where its result is, if it has one.
         stored: Option<(StreamId, u64)>,
     },
     /// The effect's state after a report or an answer for it.
@@ -184,6 +184,6 @@ pub struct EffectNow {
     pub same_intent: Option<bool>,
     /// For the same intent: the holder's receipt.
     pub receipt: Option<ReceiptId>,
-    /// For the same intent and principal: where the stored result is.
+    /// For the same intent and principal: where the result is, if it has one.
     pub stored: Option<(StreamId, u64)>,
 }

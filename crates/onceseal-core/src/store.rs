@@ -6,6 +6,7 @@ use crate::approval::Identity;
 use crate::code::Code;
 use crate::decide::Case;
 use crate::journal::{Body, Event, Nothing, Payload, Refs};
+use crate::limits;
 use crate::pack::Corrupt;
 use crate::record::record;
 use crate::reply::Reply;
@@ -57,11 +58,16 @@ pub(crate) fn create(case: &mut Case<'_>) -> Result<Reply, Halt> {
 }
 
 pub(crate) fn accept(case: &mut Case<'_>, accept: &Accept) -> Result<Reply, Halt> {
-    if !accept.person.is_valid() || accept.reason.trim().is_empty() {
+    if !accept.person.is_valid() {
         return Ok(Code::PersonInvalid.into());
     }
+    if accept.reason.trim().is_empty() || !limits::is_remark(&accept.reason) {
+        return Ok(Code::OutOfBounds.into());
+    }
     let stream = case.pinned.tenant.store();
-    case.view.store(&case.pinned.tenant)?;
+    if case.view.store(&case.pinned.tenant)?.is_none() {
+        return Ok(Code::StoreFailed.into());
+    }
     let sealed =
         AcceptedSealed { person: Some(accept.person.to_string()), reason: Some(accept.reason.clone()) };
     let data = Accepted { found: accept.found, seen: accept.seen };
@@ -70,7 +76,7 @@ pub(crate) fn accept(case: &mut Case<'_>, accept: &Accept) -> Result<Reply, Halt
 }
 
 pub(crate) fn note(case: &mut Case<'_>, note: &Note) -> Reply {
-    if note.body.len() > crate::limits::RESULT_BYTES || !crate::limits::is_name(&note.source) {
+    if note.body.len() > limits::RESULT_BYTES || !limits::is_name(&note.source) {
         return Code::OutOfBounds.into();
     }
     let stream = StreamId { kind: StreamKind::Note, name: case.command.note() };

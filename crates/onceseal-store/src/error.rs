@@ -44,10 +44,11 @@ impl From<Corrupt> for StoreError {
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> StoreError {
         let code = match error.sqlite_error_code() {
+            // A column does not hold what we write there.
+            None if is_unreadable(&error) => Code::Corrupt,
             Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => Code::StoreBusy,
             Some(rusqlite::ErrorCode::NotADatabase) => Code::StoreForeign,
             Some(rusqlite::ErrorCode::DatabaseCorrupt) => Code::Corrupt,
-            None if is_of_a_value(&error) => Code::Corrupt,
             _ => Code::StoreFailed,
         };
         // SQLite's own name of the failure: messages may quote SQL or paths.
@@ -57,14 +58,13 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-/// Whether a stored value is not of the type or size it was written in.
-const fn is_of_a_value(error: &rusqlite::Error) -> bool {
+const fn is_unreadable(error: &rusqlite::Error) -> bool {
     use rusqlite::Error as E;
     matches!(
         error,
         E::FromSqlConversionFailure(..)
-            | E::InvalidColumnType(..)
             | E::IntegralValueOutOfRange(..)
+            | E::InvalidColumnType(..)
             | E::Utf8Error(..)
     )
 }

@@ -23,12 +23,15 @@ use crate::error::{Error, Executed, Failure};
 pub struct Call {
     attempt: Attempt,
     arguments: Object,
+    deadline: Instant,
     lost: Arc<AtomicBool>,
 }
 
 impl Call {
-    pub(crate) fn new(attempt: Attempt, arguments: Object) -> Call {
-        Call { attempt, arguments, lost: Arc::new(AtomicBool::new(false)) }
+    /// `asked` is before the attempt was handed out.
+    pub(crate) fn new(attempt: Attempt, arguments: Object, asked: Instant) -> Call {
+        let deadline = asked + attempt.deadline.since(attempt.taken_at).to_std();
+        Call { attempt, arguments, deadline, lost: Arc::new(AtomicBool::new(false)) }
     }
 
     /// The arguments as they were approved: parsed back from their canonical text.
@@ -59,6 +62,13 @@ impl Call {
     #[must_use]
     pub const fn attempt(&self) -> &Attempt {
         &self.attempt
+    }
+
+    /// When the executor is dropped if it has not returned, and the outcome
+    /// counts as unknown.
+    #[must_use]
+    pub const fn deadline(&self) -> Instant {
+        self.deadline
     }
 
     /// Whether the lease could not be renewed: somebody else may answer for
@@ -94,7 +104,7 @@ where
         return conclude(control, &attempt, Err(failure)).await;
     }
     let kept = control.inner.keeper.keep(&attempt, asked, call.lost.clone());
-    let deadline = asked + attempt.deadline.since(attempt.taken_at).to_std();
+    let deadline = call.deadline;
     guard.begun = true;
     let outcome = match tokio::time::timeout_at(deadline.into(), executor(call)).await {
         Ok(outcome) => outcome,

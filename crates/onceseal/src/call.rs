@@ -233,7 +233,7 @@ impl Wanted {
         match permitted {
             Permitted::Answered(receipt) => Ok(receipt),
             Permitted::Attempt(attempt, arguments) => {
-                let call = Call::new(*attempt, arguments);
+                let call = Call::new(*attempt, arguments, asked);
                 perform(control, call, asked, |call| {
                     let running = executor(call);
                     async move { running.await.map(Into::into).map_err(Into::into) }

@@ -111,12 +111,16 @@ impl Config {
     /// # Errors
     /// What is wrong with it, and where.
     pub fn load(path: &Path) -> Result<Config, ConfigError> {
-        let unreadable = |error: std::io::Error| ConfigError::Unreadable(error.kind());
-        let size = fs::metadata(path).map_err(unreadable)?.len();
-        if size > limits::POLICY_BYTES as u64 {
-            return Err(ConfigError::Setting(format!("the file has {size} bytes, at most 1 MiB is read")));
-        }
-        Config::parse(&fs::read(path).map_err(unreadable)?)
+        Config::parse(&read(path)?)
+    }
+
+    /// Reads the settings of a file, whatever its policy says: answering,
+    /// resolving and reading use the policy that is active in the store.
+    ///
+    /// # Errors
+    /// What is wrong with the file's form or its settings.
+    pub fn load_settings(path: &Path) -> Result<Settings, ConfigError> {
+        take_settings(&mut Document::read(&read(path)?)?)
     }
 
     /// Checks a file's content.
@@ -125,11 +129,7 @@ impl Config {
     /// What is wrong with it, and where.
     pub fn parse(file: &[u8]) -> Result<Config, ConfigError> {
         let mut document = Document::read(file)?;
-        let settings = match document.take("settings") {
-            None => Settings::default(),
-            Some(Value::Object(object)) => settings(&object)?,
-            Some(_) => return Err(ConfigError::Setting("must be a mapping".to_owned())),
-        };
+        let settings = take_settings(&mut document)?;
         // Compiled from the document first: its errors know their line.
         Policy::from_document(&document)?;
         let policy = Arc::new(ActivePolicy::compile(document.value())?);
@@ -138,6 +138,23 @@ impl Config {
 }
 
 const KEYS: [&str; 6] = ["tenant", "memory", "mark", "trust_group", "force_filesystem", "state_in_project"];
+
+fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
+    let unreadable = |error: std::io::Error| ConfigError::Unreadable(error.kind());
+    let size = fs::metadata(path).map_err(unreadable)?.len();
+    if size > limits::POLICY_BYTES as u64 {
+        return Err(ConfigError::Setting(format!("the file has {size} bytes, at most 1 MiB is read")));
+    }
+    fs::read(path).map_err(unreadable)
+}
+
+fn take_settings(document: &mut Document) -> Result<Settings, ConfigError> {
+    match document.take("settings") {
+        None => Ok(Settings::default()),
+        Some(Value::Object(object)) => settings(&object),
+        Some(_) => Err(ConfigError::Setting("must be a mapping".to_owned())),
+    }
+}
 
 fn settings(object: &Object) -> Result<Settings, ConfigError> {
     let mut settings = Settings::default();

@@ -1,7 +1,6 @@
 //! The engine's handle: an open store with a policy, its threads, its commands.
 
 use std::future::Future;
-use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -16,15 +15,13 @@ use onceseal_core::policy::{Activate, ActivePolicy};
 use onceseal_core::reply::Reply;
 use onceseal_core::store::Note;
 use onceseal_core::time::Span;
-use onceseal_store::clock::{Clock, SystemClock};
-use onceseal_store::mark::{Mark, MarkFile};
-use onceseal_store::place::{Concessions, Database, Place, Surroundings};
-use onceseal_store::{Options, Store, StoreError};
+use onceseal_store::mark::MarkFile;
+use onceseal_store::{Store, StoreError};
 
 use crate::call::Proposing;
-use crate::config::{Config, Settings};
 use crate::error::Error;
 use crate::keeper::Keeper;
+use crate::seen::{Seen, newest};
 use crate::sweep::Sweeper;
 use crate::watch::Watch;
 
@@ -39,139 +36,13 @@ pub(crate) struct Inner {
     pub(crate) store: Arc<Store>,
     pub(crate) keeper: Keeper,
     pub(crate) watch: Watch,
-    policy: RwLock<Option<Arc<ActivePolicy>>>,
-    sweeper: Sweeper,
-    mark: Option<MarkFile>,
-}
-
-/// How a store is opened.
-#[derive(Clone)]
-pub struct Opening {
-    /// Where this process is.
-    pub surroundings: Surroundings,
-    /// Settings of the program.
-    pub settings: Settings,
-    /// Where the time comes from.
-    pub clock: Arc<dyn Clock>,
-    /// Whether lapsed leases, requests and proposals are ended in the background.
-    pub sweep: bool,
-}
-
-impl Opening {
-    /// As this process is, with these settings.
-    ///
-    /// # Errors
-    /// A working directory that is gone.
-    pub fn new(settings: Settings) -> Result<Opening, Error> {
-        let here = std::env::current_dir().map_err(StoreError::from)?;
-        let surroundings = Surroundings::of_process(here);
-        Ok(Opening { surroundings, settings, clock: Arc::new(SystemClock), sweep: true })
-    }
-
-    /// What the settings permit that is refused otherwise.
-    #[must_use]
-    pub fn concessions(&self) -> Concessions {
-        Concessions {
-            trust_group: self.settings.trust_group,
-            any_filesystem: self.settings.force_filesystem,
-            inside_project: self.settings.state_in_project,
-        }
-    }
+    pub(crate) policy: RwLock<Option<Arc<ActivePolicy>>>,
+    pub(crate) sweeper: Sweeper,
+    pub(crate) mark: Option<MarkFile>,
+    pub(crate) seen: Seen,
 }
 
 impl Control {
-    /// Opens the store of this project to act, under the policy in this file.
-    ///
-    /// # Errors
-    /// A malformed file, an unsafe place, a store that went back in time, a
-    /// policy that was active before and is not now.
-    pub async fn open(config: impl AsRef<Path>) -> Result<Control, Error> {
-        let config = Config::load(config.as_ref())?;
-        let opening = Opening::new(config.settings.clone())?;
-        let control = tokio::task::spawn_blocking(move || Control::found(&opening))
-            .await
-            .map_err(|_| Error::Unexpected)??;
-        control.activate(config.policy, false, None).await?;
-        Ok(control)
-    }
-
-    /// Opens a store in memory under a policy; it is gone with the process.
-    ///
-    /// # Errors
-    /// A system without random numbers.
-    pub async fn memory(policy: Arc<ActivePolicy>, clock: Arc<dyn Clock>) -> Result<Control, Error> {
-        let options = Options { owner: Some(owner()), clock, ..Options::default() };
-        let control = Control::start(Store::memory(&options)?, None, false)?;
-        control.activate(policy, false, None).await?;
-        Ok(control)
-    }
-
-    /// Opens the store of this project, making it if it is missing, under the
-    /// policy that is active in it.
-    ///
-    /// # Errors
-    /// An unsafe place, or a store that went back in time.
-    pub fn found(opening: &Opening) -> Result<Control, Error> {
-        if opening.settings.memory {
-            let options =
-                Options { owner: Some(owner()), clock: opening.clock.clone(), ..Options::default() };
-            return Control::start(Store::memory(&options)?, None, opening.sweep);
-        }
-        let place = Place::find(&opening.surroundings, &opening.concessions()).map_err(StoreError::from)?;
-        place.prepare().map_err(StoreError::from)?;
-        Control::at(&place, opening)
-    }
-
-    /// Opens the store of this project if there is one: for answering,
-    /// resolving and reading, which never make a store.
-    ///
-    /// # Errors
-    /// As [`Control::found`].
-    pub fn existing(opening: &Opening) -> Result<Option<Control>, Error> {
-        let place = match Place::find(&opening.surroundings, &opening.concessions()) {
-            Ok(place) => place,
-            Err(error) if error.code() == "project_missing" => return Ok(None),
-            Err(error) => return Err(StoreError::from(error).into()),
-        };
-        match place.database_state().map_err(StoreError::from)? {
-            Database::Missing | Database::New => Ok(None),
-            Database::Present => Control::at(&place, opening).map(Some),
-        }
-    }
-
-    fn at(place: &Place, opening: &Opening) -> Result<Control, Error> {
-        let options = Options {
-            tenant: opening.settings.tenant.clone(),
-            owner: Some(owner()),
-            clock: opening.clock.clone(),
-            vfs: None,
-        };
-        let store = Store::sqlite(place.database().to_owned(), &options)?;
-        let mark = MarkFile::find(
-            &opening.surroundings,
-            &opening.concessions(),
-            opening.settings.mark.as_deref().map(Path::as_os_str),
-            Some(place.directory()),
-            store.tenant().id,
-        )
-        .map_err(|error| StoreError::with(Code::StoreFailed, error.to_string()))?;
-        compare_mark(&store, &mark)?;
-        Control::start(store, Some(mark), opening.sweep)
-    }
-
-    fn start(store: Store, mark: Option<MarkFile>, sweep: bool) -> Result<Control, Error> {
-        let store = Arc::new(store);
-        let policy = match store.active_policy() {
-            // Whoever acts looks again and is refused; an audit names what is wrong.
-            Err(error) if error.code() == Code::Corrupt => None,
-            policy => policy?,
-        };
-        let policy = RwLock::new(policy);
-        let sweeper = if sweep { Sweeper::start(store.clone())? } else { Sweeper::none() };
-        let (keeper, watch) = (Keeper::start(store.clone())?, Watch::new(store.clone()));
-        Ok(Control { inner: Arc::new(Inner { store, keeper, watch, policy, sweeper, mark }) })
-    }
-
     /// The store, for low-level commands and snapshots.
     #[must_use]
     pub fn store(&self) -> &Store {
@@ -185,7 +56,6 @@ impl Control {
     }
 
     /// Begins a call of this action.
-    #[must_use]
     pub fn action(&self, name: impl Into<String>) -> Proposing {
         Proposing::new(self.clone(), name.into())
     }
@@ -319,8 +189,7 @@ impl Control {
         accepted(self.submit(Command::Note(Note { body, source })).await?)
     }
 
-    /// Goes on with a recorded action: see [`Proposing::resume`].
-    #[must_use]
+    /// Goes on with a recorded action.
     pub fn resume(&self, action: ActionId) -> crate::call::Resuming {
         crate::call::Resuming::new(self.clone(), action)
     }
@@ -337,7 +206,7 @@ impl Control {
     /// # Errors
     /// The store or the mark cannot be used.
     pub fn mark(&self) -> Result<(), Error> {
-        self.inner.advance_mark().map_err(Error::from)
+        self.inner.advance_mark()
     }
 
     /// Closes the store: what is waiting is run, the mark moves. Later
@@ -348,15 +217,10 @@ impl Control {
 }
 
 impl Inner {
-    fn advance_mark(&self) -> Result<(), StoreError> {
+    fn advance_mark(&self) -> Result<(), Error> {
         let Some(file) = &self.mark else { return Ok(()) };
-        let newest = self.store.read(|snapshot| {
-            let newest = snapshot.newest()?;
-            Ok(snapshot.log(newest.saturating_sub(1), 1)?.pop())
-        })?;
-        if let Some(event) = newest {
-            let mark = Mark { position: event.position, hash: event.hash.0 };
-            file.advance(&mark).map_err(|error| StoreError::with(Code::StoreFailed, error.to_string()))?;
+        if let Some(mark) = newest(&self.store)? {
+            file.advance(&mark)?;
         }
         Ok(())
     }
@@ -376,19 +240,8 @@ impl Drop for Inner {
     }
 }
 
-/// The log must hold the mark's hash at the mark's position.
-fn compare_mark(store: &Store, file: &MarkFile) -> Result<(), Error> {
-    let mark = file.read().map_err(|error| StoreError::with(Code::StoreFailed, error.to_string()))?;
-    let Some(mark) = mark else { return Ok(()) };
-    let there = store.read(|snapshot| Ok(snapshot.log(mark.position - 1, 1)?.pop()))?;
-    match there {
-        Some(event) if event.position == mark.position && event.hash.0 == mark.hash => Ok(()),
-        _ => Err(StoreError::new(Code::StoreWentBack).into()),
-    }
-}
-
 /// The account that owns the store, as `os:<login>`.
-fn owner() -> String {
+pub(crate) fn owner() -> String {
     let uid = nix::unistd::getuid();
     match nix::unistd::User::from_uid(uid) {
         Ok(Some(user)) => format!("os:{}", user.name),

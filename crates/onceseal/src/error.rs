@@ -7,6 +7,8 @@ use onceseal_core::json::Value;
 use onceseal_core::reply::Refusal;
 use onceseal_core::time::Timestamp;
 use onceseal_store::StoreError;
+use onceseal_store::mark::MarkError;
+use onceseal_store::place::PlaceError;
 
 use crate::config::ConfigError;
 
@@ -68,6 +70,12 @@ pub enum Error {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The state has no safe place.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// What was seen of the store cannot be looked up or kept.
+    #[error(transparent)]
+    Mark(#[from] MarkError),
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -100,6 +108,8 @@ impl Error {
             Error::Unknown { .. } => "outcome_unknown",
             Error::Proposal(_) => "invalid_argument",
             Error::Store(error) => error.code().as_str(),
+            Error::Place(error) => error.code(),
+            Error::Mark(error) => error.code(),
             Error::Config(error) => error.code(),
             Error::Unexpected => Code::Internal.as_str(),
         }
@@ -114,7 +124,9 @@ impl Error {
             Error::NotExecuted { .. } => Retry::Later,
             Error::Unknown { .. } => Retry::AfterResolution,
             Error::Store(error) => error.code().retry(),
-            Error::Proposal(_) | Error::Config(_) | Error::Unexpected => Retry::Never,
+            Error::Proposal(_) | Error::Place(_) | Error::Mark(_) | Error::Config(_) | Error::Unexpected => {
+                Retry::Never
+            }
         }
     }
 

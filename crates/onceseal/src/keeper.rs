@@ -46,9 +46,27 @@ enum Orphan {
 #[derive(Default)]
 struct Work {
     leases: BTreeMap<(Instant, u64), Lease>,
+    /// When each kept lease is renewed next, by its number.
+    due: BTreeMap<u64, Instant>,
     orphans: VecDeque<Orphan>,
     next: u64,
     stopped: bool,
+}
+
+impl Work {
+    /// Plans the next renewal of a lease. Says whether it is now the first one,
+    /// for which alone the thread has to be woken.
+    fn plan(&mut self, at: Instant, number: u64, lease: Lease) -> bool {
+        self.due.insert(number, at);
+        self.leases.insert((at, number), lease);
+        self.leases.first_key_value().is_some_and(|(first, _)| *first == (at, number))
+    }
+
+    /// Takes a lease out, if it is still kept.
+    fn release(&mut self, number: u64) -> Option<Lease> {
+        let at = self.due.remove(&number)?;
+        self.leases.remove(&(at, number))
+    }
 }
 
 #[derive(Default)]
@@ -64,6 +82,11 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
+    /// No thread: for stores that take no commands.
+    pub(crate) fn none() -> Keeper {
+        Keeper { shared: Arc::default(), thread: Mutex::new(None) }
+    }
+
     pub(crate) fn start(store: Arc<Store>) -> Result<Keeper, StoreError> {
         let shared = Arc::new(Shared::default());
         let own = shared.clone();
@@ -82,9 +105,11 @@ impl Keeper {
         let mut work = self.shared.work();
         let number = work.next;
         work.next += 1;
-        work.leases.insert((asked + attempt.lease.to_std() / 3, number), lease);
+        let first = work.plan(asked + attempt.lease.to_std() / 3, number, lease);
         drop(work);
-        self.shared.changed.notify_one();
+        if first {
+            self.shared.changed.notify_one();
+        }
         Kept { keeper: self, number }
     }
 
@@ -131,7 +156,7 @@ pub(crate) struct Kept<'a> {
 
 impl Drop for Kept<'_> {
     fn drop(&mut self) {
-        self.keeper.shared.work().leases.retain(|(_, number), _| *number != self.number);
+        self.keeper.shared.work().release(self.number);
     }
 }
 
@@ -206,7 +231,7 @@ fn keep(shared: &Shared, store: &Store) {
                 let renewed = store.run(Command::Renew(Renew { attempt: holding, lease }));
                 work = shared.work();
                 // Gone meanwhile: the executor has ended.
-                if let Some(kept) = work.leases.remove(&key) {
+                if let Some(kept) = work.release(key.1) {
                     renewal(&mut work, key.1, kept, renewed, asked);
                 }
             }
@@ -220,10 +245,10 @@ fn renewal(work: &mut Work, number: u64, mut kept: Lease, answer: Result<Reply, 
     match answer {
         Ok(Reply::Renewed { .. }) => {
             kept.until = asked + kept.lease.to_std();
-            work.leases.insert((asked + kept.lease.to_std() / 3, number), kept);
+            work.plan(asked + kept.lease.to_std() / 3, number, kept);
         }
         Err(error) if again(&error) && Instant::now() < kept.until => {
-            work.leases.insert((Instant::now() + PAUSE, number), kept);
+            work.plan(Instant::now() + PAUSE, number, kept);
         }
         Ok(_) | Err(_) => kept.lost.store(true, Ordering::Release),
     }

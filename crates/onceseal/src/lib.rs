@@ -11,8 +11,13 @@ mod call;
 pub mod config;
 mod control;
 mod error;
+#[cfg(feature = "http")]
+pub mod http;
 mod keeper;
+mod open;
+pub mod process;
 pub mod render;
+mod seen;
 mod sweep;
 pub mod views;
 mod watch;
@@ -20,9 +25,16 @@ mod watch;
 pub use attempt::Call;
 pub use audit::{AuditOptions, AuditReport, audit};
 pub use call::{CallOptions, Proposing, Receipt, Resuming};
-pub use control::{Control, Opening};
+pub use control::Control;
 pub use error::{Error, Executed, Failure};
 pub use onceseal_core as core;
 pub use onceseal_core::action::Principal;
 pub use onceseal_store as store;
+pub use open::Opening;
+pub use seen::Seen;
 pub use sweep::sweep;
+
+/// The README's example, compiled with the documentation's examples.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

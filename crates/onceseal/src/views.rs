@@ -290,7 +290,7 @@ fn list(
     let mut items = Vec::with_capacity(found.len());
     for (_, _, stream) in found {
         let row = match snapshot.stream(&stream)? {
-            onceseal_core::view::Loaded::Row(stored) => stored.row,
+            onceseal_core::view::Loaded::Row(stored) => std::sync::Arc::unwrap_or_clone(stored).row,
             _ => return Err(StoreError::new(Code::Corrupt)),
         };
         if fits(&row, filter) {

@@ -5,7 +5,7 @@ use crate::action::redact::{redact, remove};
 use crate::code::Code;
 use crate::hash::Hash;
 use crate::id::ActionId;
-use crate::json::{self, JsonError, Limits, Numbers, Object, Value};
+use crate::json::{self, JsonError, Limits, Object, Value};
 use crate::limits;
 use crate::policy::{ActivePolicy, Entry, Facts};
 use crate::stream::Tenant;
@@ -51,6 +51,9 @@ pub struct Action {
 impl Action {
     /// What stands before the action id in the key of an action that names no effect.
     pub const OWN_KEY_PREFIX: &'static str = "act:";
+
+    /// What stands before the scope's hash in the key of an operation that names no effect.
+    pub const OPERATION_KEY_PREFIX: &'static str = "op:";
 
     /// The environment when none is given.
     pub const DEFAULT_ENVIRONMENT: &'static str = "production";
@@ -114,7 +117,8 @@ impl Proposal {
         let entry = policy.policy.entry(&name);
         let rule = policy.rule(&name);
         let text = json::canonical(&Value::Object(arguments));
-        let Value::Object(arguments) = json::read(text.as_bytes(), &argument_limits(entry))? else {
+        let Value::Object(arguments) = json::read(text.as_bytes(), &policy.policy.argument_limits(&name))?
+        else {
             unreachable!("the canonical text of an object reads as one")
         };
         let mut unfit = None;
@@ -326,13 +330,6 @@ impl Proposal {
             user: self.principal.user.clone(),
         }
     }
-}
-
-/// How arguments of this entry are read.
-#[must_use]
-pub(super) fn argument_limits(entry: Option<&Entry>) -> Limits {
-    let numbers = if entry.is_some_and(|entry| entry.floats) { Numbers::Decimals } else { Numbers::Integers };
-    Limits { numbers, ..Limits::ACTION }
 }
 
 fn write_optional(text: Option<&str>, out: &mut String) {

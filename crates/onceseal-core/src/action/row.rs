@@ -91,6 +91,20 @@ impl Pack for ActionRow {
     }
 }
 
+impl Answer {
+    /// Whether it is known that the effect happened or did not.
+    #[must_use]
+    pub const fn is_known(self) -> bool {
+        matches!(self, Answer::Committed | Answer::Failed)
+    }
+
+    /// Whether an attempt came to it; otherwise none was made.
+    #[must_use]
+    pub const fn of_attempt(self) -> bool {
+        self.is_known() || matches!(self, Answer::Ambiguous)
+    }
+}
+
 /// Number of a state in the index of states.
 #[must_use]
 pub const fn state_number(state: &ActionState) -> u8 {
@@ -128,7 +142,7 @@ impl ActionRow {
         keys
     }
 
-    /// The first receipt, once it has ended.
+    /// The receipt of what it came to, once it has ended.
     #[must_use]
     pub fn receipt(&self) -> Option<ReceiptId> {
         match self.state {
@@ -203,13 +217,22 @@ fn next(state: Option<&ActionState>, event: &Event) -> Option<ActionState> {
             Some(S::Waiting { approval: refs.approval? })
         }
         (None | Some(S::Waiting { .. }), Body::ActionReady(data, _)) => Some(S::Ready { until: data.until }),
-        (
-            None | Some(S::Ready { .. } | S::Waiting { .. } | S::Running { .. }),
-            Body::ActionEnded(data, _),
-        ) => Some(S::Ended { result: data.result, code: data.code, receipt: refs.receipt? }),
-        (Some(S::Ended { result: Answer::Ambiguous, receipt: first, .. }), Body::ActionAnswered(data, _)) => {
+        (None | Some(S::Ready { .. } | S::Waiting { .. }), Body::ActionEnded(data, _))
+            if !data.result.of_attempt() =>
+        {
+            Some(S::Ended { result: data.result, code: data.code, receipt: refs.receipt? })
+        }
+        (Some(S::Running { .. }), Body::ActionEnded(data, _)) if data.result.of_attempt() => {
+            Some(S::Ended { result: data.result, code: data.code, receipt: refs.receipt? })
+        }
+        (Some(S::Ended { result: Answer::Ambiguous, receipt: first, .. }), Body::ActionAnswered(data, _))
+            if data.result.is_known() =>
+        {
             Some(S::Answered { result: data.result, receipt: refs.receipt?, first: *first })
         }
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,27 +1,23 @@
-//! From a proposal to an attempt, or to the reason why not.
+//! The two ways into an action: a proposal, and the id of a recorded one.
 //!
-//! The order of checks is the acquire order of the design: state of the
-//! action, template, policy, the effect's retry table before anybody is
-//! asked, approval, the retry table, attempt limit.
+//! Whatever the way, the state of the action is looked at first, then the
+//! policy decides; what follows stands in `permit`.
 
 use std::sync::Arc;
 
-use crate::action::end::{End, end, end_waiting};
-use crate::action::event::{ActionSealed, Decided, Readied, Started, Waiting};
-use crate::action::row::refusal_key;
+use crate::action::event::Decided;
+use crate::action::permit::decide;
+use crate::action::refuse::{No, conclude, ended, running};
 use crate::action::{ActionRow, ActionState, Answer, Proposal};
-use crate::approval::{self, Check, Requested};
 use crate::code::Code;
 use crate::decide::Case;
-use crate::effect::{self, Gate, Take};
 use crate::id::{ActionId, ApprovalId};
-use crate::journal::{Body, Payload, Refs};
 use crate::limits;
 use crate::policy::{ActivePolicy, DEFAULT_DEADLINE, DEFAULT_LEASE, Verdict};
-use crate::reply::{Attempt, EffectNow, Refusal, Reply};
+use crate::reply::Reply;
 use crate::stream::StreamId;
 use crate::time::Span;
-use crate::view::{Halt, Range};
+use crate::view::Halt;
 
 /// How far a call wants to get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -67,16 +63,26 @@ pub struct Acquire {
 }
 
 /// A call with all that was found of it.
-struct Wish<'a> {
-    id: ActionId,
-    known: Option<ActionRow>,
-    proposal: &'a Proposal,
-    policy: Arc<ActivePolicy>,
-    decided: Decided,
-    presented: Option<ApprovalId>,
-    reach: Reach,
-    lease: Span,
-    deadline: Span,
+pub(super) struct Wish<'a> {
+    pub(super) id: ActionId,
+    pub(super) known: Option<ActionRow>,
+    pub(super) proposal: &'a Proposal,
+    pub(super) policy: Arc<ActivePolicy>,
+    pub(super) decided: Decided,
+    pub(super) presented: Option<ApprovalId>,
+    pub(super) reach: Reach,
+    pub(super) lease: Span,
+    pub(super) deadline: Span,
+}
+
+impl Wish<'_> {
+    /// The request that the action waits for.
+    pub(super) fn waits_for(&self) -> Option<ApprovalId> {
+        match self.known.as_ref()?.state {
+            ActionState::Waiting { approval } => Some(approval),
+            _ => None,
+        }
+    }
 }
 
 pub(crate) fn run(case: &mut Case<'_>, run: &Run) -> Result<Reply, Halt> {
@@ -191,255 +197,4 @@ fn proceed(
         Some(ActionState::Ready { .. }) | None => {}
     }
     decide(case, wish)
-}
-
-fn decide(case: &mut Case<'_>, wish: Wish<'_>) -> Result<Reply, Halt> {
-    match wish.decided.decision {
-        Verdict::Deny => {
-            drop_outdated(case, &wish)?;
-            let code = wish.proposal.unfit().unwrap_or(Code::PolicyDenied);
-            conclude(case, &wish, No::terminal(Answer::Denied, code))
-        }
-        Verdict::Allow => {
-            drop_outdated(case, &wish)?;
-            take(case, &wish, None)
-        }
-        Verdict::Approve => match wish.presented {
-            None => ask(case, wish),
-            Some(id) => present(case, wish, id),
-        },
-    }
-}
-
-/// The attempt is permitted if the approval stands up to it.
-fn present(case: &mut Case<'_>, wish: Wish<'_>, id: ApprovalId) -> Result<Reply, Halt> {
-    let own = wish.known.as_ref().is_some_and(|row| row.state == ActionState::Waiting { approval: id });
-    let over = case.view.approval(id)?.is_some_and(|row| row.open() && case.now > row.expires_at);
-    let check = match approval::check(case, id, wish.proposal, &wish.policy)? {
-        // What an action waits for is over for it, answered or not.
-        Check::Refused { code: Code::ApprovalPending, field, .. } if own && over => {
-            Check::Refused { code: Code::ApprovalExpired, field, status: Some(approval::Status::Expired) }
-        }
-        check => check,
-    };
-    match check {
-        Check::Usable => take(case, &wish, Some(id)),
-        Check::Refused { code: Code::ApprovalPending, .. } if own => {
-            let expires_at = case.view.approval(id)?.map_or(case.now, |row| row.expires_at);
-            Ok(Reply::ApprovalNeeded { action: wish.id, approval: id, expires_at, joined: true })
-        }
-        Check::Refused { code, field, status } => {
-            if code == Code::ApprovalExpired {
-                approval::expire(case, id, !own)?;
-            }
-            let result = if code == Code::ApprovalDenied { Answer::Denied } else { Answer::Blocked };
-            let no = No { approval: Some(id), field, status, ..No::terminal(result, code) };
-            // Another action's approval says nothing about the one this action waits for.
-            conclude(case, &wish, No { terminal: own, ..no })
-        }
-        Check::Anew(reason) => {
-            approval::take_back(case, id, reason, !own)?;
-            ask(case, wish)
-        }
-    }
-}
-
-/// Asks a person, unless the key would be refused anyway, the same is being
-/// asked already, or a person has said no to the same wish.
-fn ask(case: &mut Case<'_>, mut wish: Wish<'_>) -> Result<Reply, Halt> {
-    if let Gate::Refused { code, effect } = gate(case, &wish)? {
-        return refuse(case, &wish, code, effect);
-    }
-    let ask = approval::ask_hash(&case.pinned.tenant, wish.proposal);
-    if let Some((id, row)) = approval::find_open(case, ask)? {
-        if row.status == approval::Status::Pending {
-            let (action, expires_at) = (row.action, row.expires_at);
-            return Ok(Reply::ApprovalNeeded { action, approval: id, expires_at, joined: true });
-        }
-        let waiting = case.view.action(row.action)?.cloned();
-        if waiting.as_ref().is_some_and(|action| action.state == ActionState::Waiting { approval: id }) {
-            wish.id = row.action;
-            wish.known = waiting;
-        }
-        return present(case, wish, id);
-    }
-    if let Some(id) = approval::find_denial(case, wish.proposal.intent_hash())? {
-        let no = No::terminal(Answer::Denied, Code::ApprovalDenied);
-        return conclude(case, &wish, No { approval: Some(id), ..no });
-    }
-    let Some(Requested { approval, expires_at }) =
-        approval::request(case, wish.id, wish.proposal, &wish.policy, ask)
-    else {
-        return conclude(case, &wish, No::terminal(Answer::Blocked, Code::ApprovalUnanswerable));
-    };
-    let refs = Refs { approval: Some(approval), ..Refs::NONE };
-    let (decided, sealed, payload) = first(case, &wish);
-    let body = Body::ActionWaiting(Waiting { decided }, sealed);
-    case.record_with(StreamId::action(wish.id), refs, body, payload);
-    Ok(Reply::ApprovalNeeded { action: wish.id, approval, expires_at, joined: false })
-}
-
-/// Takes the effect, and uses the approval in the same transaction.
-fn take(case: &mut Case<'_>, wish: &Wish<'_>, approval: Option<ApprovalId>) -> Result<Reply, Halt> {
-    let fence = match gate(case, wish)? {
-        Gate::Refused { code, effect } => return refuse(case, wish, code, effect),
-        Gate::Free { fence } => fence,
-    };
-    if wish.reach == Reach::Ready {
-        return ready(case, wish, approval);
-    }
-    if let Some(id) = approval {
-        let asked_for = approval::consume(case, id, wish.id)?;
-        if asked_for != wish.id {
-            end_waiting(case, asked_for, id, Code::ApprovalUsed)?;
-        }
-    }
-    let key = wish.proposal.key_for(wish.id);
-    let begun = wish.reach == Reach::Executing;
-    let (lease, deadline) = (wish.lease, wish.deadline);
-    let taken =
-        effect::take(case, Take { key: &key, action: wish.id, approval, fence, lease, deadline, begun });
-    let (decided, sealed, payload) = first(case, wish);
-    let refs = Refs { approval, ..Refs::NONE };
-    let body = Body::ActionStarted(Started { decided, effect: taken.effect, fence }, sealed);
-    case.record_with(StreamId::action(wish.id), refs, body, payload);
-    Ok(Reply::Attempt(Attempt { key: wish.proposal.effect_key().map(str::to_owned), ..taken }))
-}
-
-fn ready(case: &mut Case<'_>, wish: &Wish<'_>, approval: Option<ApprovalId>) -> Result<Reply, Halt> {
-    if let Some(id) = approval {
-        let until = case.view.approval(id)?.map_or(case.now, |row| row.expires_at);
-        return Ok(Reply::Ready { action: wish.id, until });
-    }
-    if let Some(ActionState::Ready { until }) = wish.known.as_ref().map(|row| &row.state) {
-        return Ok(Reply::Ready { action: wish.id, until: *until });
-    }
-    let until = case.now + limits::READY_FOR;
-    let (decided, sealed, payload) = first(case, wish);
-    case.record_with(
-        StreamId::action(wish.id),
-        Refs::NONE,
-        Body::ActionReady(Readied { decided, until }, sealed),
-        payload,
-    );
-    Ok(Reply::Ready { action: wish.id, until })
-}
-
-fn gate(case: &mut Case<'_>, wish: &Wish<'_>) -> Result<Gate, Halt> {
-    let entry = wish.policy.policy.entry(wish.proposal.name());
-    let most = entry.and_then(|entry| entry.max_attempts);
-    effect::gate(case, &wish.proposal.key_for(wish.id), Some(wish.proposal), most)
-}
-
-/// What the first event of an action carries: the decision, the proposal and
-/// its arguments. A later event carries the decision if it is another one.
-fn first(case: &Case<'_>, wish: &Wish<'_>) -> (Option<Decided>, ActionSealed, Option<Payload>) {
-    if let Some(row) = &wish.known {
-        let decided = (row.decided != wish.decided).then(|| wish.decided.clone());
-        return (decided, ActionSealed { proposal: None }, None);
-    }
-    let payload = case.payload(wish.proposal.text());
-    let proposal = Some(wish.proposal.proposed(payload.hash()));
-    (Some(wish.decided.clone()), ActionSealed { proposal }, Some(payload))
-}
-
-/// Takes back an approval that this action waits for or presents, if it was
-/// given under another rule than the active one.
-fn drop_outdated(case: &mut Case<'_>, wish: &Wish<'_>) -> Result<(), Halt> {
-    let Some(id) = wish.presented else { return Ok(()) };
-    let Some(row) = case.view.approval(id)? else { return Ok(()) };
-    let bound = &row.private.bound;
-    let same_action = bound.action_hash == Some(wish.proposal.action_hash());
-    if row.open() && same_action && bound.rule != wish.proposal.rule() {
-        let own = row.action == wish.id;
-        approval::take_back(case, id, approval::Revoke::PolicyChanged, !own)?;
-    }
-    Ok(())
-}
-
-/// A "no" and what it concerns.
-struct No {
-    result: Answer,
-    code: Code,
-    approval: Option<ApprovalId>,
-    field: Option<&'static str>,
-    status: Option<approval::Status>,
-    effect: Option<EffectNow>,
-    /// Whether a waiting or ready action ends by it.
-    terminal: bool,
-}
-
-impl No {
-    const fn terminal(result: Answer, code: Code) -> No {
-        No { result, code, approval: None, field: None, status: None, effect: None, terminal: true }
-    }
-}
-
-/// The effect refuses. An action that waits or is ready stays so: it may be
-/// tried again once the effect is known.
-fn refuse(case: &mut Case<'_>, wish: &Wish<'_>, code: Code, effect: EffectNow) -> Result<Reply, Halt> {
-    let no = No { effect: Some(effect), terminal: false, ..No::terminal(Answer::Blocked, code) };
-    conclude(case, wish, no)
-}
-
-/// Ends a new action with a receipt, or a recorded one if the "no" is final
-/// for it. The same refusal within a minute is answered with the first receipt.
-fn conclude(case: &mut Case<'_>, wish: &Wish<'_>, no: No) -> Result<Reply, Halt> {
-    let mut refusal = Refusal {
-        reason: (no.code == Code::PolicyDenied).then(|| wish.decided.reason.clone()),
-        field: no.field,
-        approval: no.approval,
-        status: no.status,
-        effect: no.effect,
-        ..Refusal::new(no.code)
-    };
-    match &wish.known {
-        Some(_) if !no.terminal => refusal.action = Some(wish.id),
-        None if repeats(case, wish, no.code, &mut refusal)? => {}
-        _ => {
-            let (decided, sealed, payload) = first(case, wish);
-            let proposal = sealed.proposal.zip(payload);
-            let (result, code) = (no.result, Some(no.code));
-            let approval = no.approval;
-            refusal.receipt =
-                Some(end(case, End { action: wish.id, result, code, approval, decided, proposal }));
-            refusal.action = Some(wish.id);
-        }
-    }
-    Ok(refusal.into())
-}
-
-fn repeats(case: &Case<'_>, wish: &Wish<'_>, code: Code, refusal: &mut Refusal) -> Result<bool, Halt> {
-    let proposed = wish.proposal.proposed(wish.proposal.action_hash());
-    let from = refusal_key(&proposed, code, case.now - limits::REFUSAL_REMEMBERED);
-    let to = refusal_key(&proposed, code, case.now);
-    let range = Range { index: from.index, from: from.bytes, to: to.bytes, limit: 1 };
-    let Some(first) = case.view.range(&range)?.first().copied() else { return Ok(false) };
-    let id = ActionId(first.name);
-    refusal.action = Some(id);
-    refusal.receipt = case.view.action(id)?.and_then(ActionRow::receipt);
-    refusal.repeated = true;
-    Ok(true)
-}
-
-fn ended(
-    case: &Case<'_>,
-    wish: &Wish<'_>,
-    result: Answer,
-    code: Option<Code>,
-    receipt: crate::id::ReceiptId,
-) -> Result<Reply, Halt> {
-    let stored = match wish.known.as_ref().and_then(|row| row.held) {
-        Some((stream, fence)) => effect::stored_result(case, &stream, fence)?,
-        None => None,
-    };
-    Ok(Reply::Ended { action: wish.id, result, code, receipt, stored })
-}
-
-fn running(case: &Case<'_>, wish: &Wish<'_>) -> Result<Reply, Halt> {
-    let effect = match wish.known.as_ref().and_then(|row| row.held) {
-        Some((stream, _)) => effect::now(case, &stream, Some(wish.proposal))?,
-        None => None,
-    };
-    Ok(Refusal { action: Some(wish.id), effect, ..Refusal::new(Code::InProgress) }.into())
 }

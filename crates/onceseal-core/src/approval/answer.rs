@@ -79,12 +79,10 @@ pub(crate) fn answer(case: &mut Case<'_>, answer: &Answer) -> Result<Reply, Halt
     }
     let Some(row) = case.view.approval(id)?.cloned() else { return Ok(Code::ApprovalUnknown.into()) };
     let Some(active) = active_policy(case)? else { return Ok(Code::PolicyMissing.into()) };
-    if repeats(&row, answer) {
-        return Ok(stands(&row, row.status, yes_count(&row, &active), true));
-    }
     let takes_back = row.status == Status::Granted && answer.said == Said::No;
+    let repeated = repeats(&row, answer).then(|| stands(&row, row.status, yes_count(&row, &active), true));
     if row.status != Status::Pending && !takes_back {
-        return Ok(decided(id, &row));
+        return Ok(repeated.unwrap_or_else(|| decided(id, &row)));
     }
     if case.now > row.expires_at {
         expire(case, id, true)?;
@@ -94,6 +92,9 @@ pub(crate) fn answer(case: &mut Case<'_>, answer: &Answer) -> Result<Reply, Halt
         take_back(case, id, Revoke::PolicyChanged, true)?;
         return Ok(closed(id, Status::Revoked));
     }
+    if let Some(repeated) = repeated {
+        return Ok(repeated);
+    }
     if let Some(code) = may_not(case, &row, answer, &active)? {
         return Ok(Refusal { approval: Some(id), ..Refusal::new(code) }.into());
     }
@@ -101,7 +102,7 @@ pub(crate) fn answer(case: &mut Case<'_>, answer: &Answer) -> Result<Reply, Halt
         revoke_by(case, id, Revoke::Approver, Some(&answer.person), true)?;
         return Ok(stands(&row, Status::Revoked, yes_count(&row, &active), false));
     }
-    Ok(count(case, row, answer, &active)?)
+    count(case, row, answer, &active)
 }
 
 /// Records the answer; the request is granted by enough yeses, denied by one no.

@@ -1,12 +1,12 @@
 //! Asking: what a request binds, and when an earlier one answers instead.
 
 use crate::action::Proposal;
-use crate::approval::ApprovalRow;
 use crate::approval::check::expire;
 use crate::approval::event::{Proof, Requested as RequestedEvent, RequestedSealed, Status};
+use crate::approval::{ApprovalRow, Identity};
 use crate::decide::Case;
 use crate::hash::Hash;
-use crate::id::ApprovalId;
+use crate::id::{ActionId, ApprovalId};
 use crate::journal::{Body, Index, Key, Refs, moment};
 use crate::policy::ActivePolicy;
 use crate::record::{Json, record};
@@ -72,8 +72,13 @@ pub(crate) struct Requested {
 }
 
 /// The one pending or granted request for this ask; those found past their
-/// expiry are recorded as expired.
-pub(crate) fn find_open(case: &mut Case<'_>, ask: Hash) -> Result<Option<(ApprovalId, ApprovalRow)>, Halt> {
+/// expiry are recorded as expired, and with them ends what waits for them, but
+/// for the action that asks: it goes on.
+pub(crate) fn find_open(
+    case: &mut Case<'_>,
+    ask: Hash,
+    asking: ActionId,
+) -> Result<Option<(ApprovalId, ApprovalRow)>, Halt> {
     let range = Range::equal(Key::of(Index::Ask, &[&ask.0]));
     for stream in case.view.range(&range)? {
         let id = ApprovalId(stream.name);
@@ -84,7 +89,7 @@ pub(crate) fn find_open(case: &mut Case<'_>, ask: Hash) -> Result<Option<(Approv
         if case.now <= row.expires_at {
             return Ok(Some((id, row)));
         }
-        expire(case, id, true)?;
+        expire(case, id, row.action != asking)?;
     }
     Ok(None)
 }
@@ -100,15 +105,18 @@ pub(crate) fn find_denial(case: &Case<'_>, intent: Hash) -> Result<Option<Approv
 /// Makes a request; `None` if nobody who can be proven here could answer it.
 pub(crate) fn request(
     case: &mut Case<'_>,
-    action: crate::id::ActionId,
+    action: ActionId,
     proposal: &Proposal,
     policy: &ActivePolicy,
     ask: Hash,
 ) -> Option<Requested> {
     let entry = policy.policy.entry(proposal.name())?;
-    let owner = case.pinned.owner.as_deref().unwrap_or_default();
-    policy.policy.answerable(entry, Some(owner)).ok()?;
     let terms = &entry.approval;
+    let owner = case.pinned.owner.as_deref().and_then(Identity::parse).map(|owner| owner.name);
+    if owner.is_none() && !terms.accepts(Proof::Host) {
+        return None;
+    }
+    policy.policy.answerable(entry, Some(owner.as_deref().unwrap_or_default())).ok()?;
     let proofs = terms.proof.clone().unwrap_or_else(|| Proof::ALL.to_vec());
     let approval = case.command.approval();
     let expires_at = case.now + terms.ttl;

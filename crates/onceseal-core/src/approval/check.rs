@@ -97,9 +97,15 @@ pub(crate) fn consume(case: &mut Case<'_>, id: ApprovalId, action: ActionId) -> 
     Ok(asked_for)
 }
 
+/// An approval that is open, and not ended by this command.
+fn open<'a>(case: &Case<'a>, id: ApprovalId) -> Result<Option<&'a ApprovalRow>, Halt> {
+    let row = case.view.approval(id)?;
+    Ok(row.filter(|row| row.open() && !case.closed.contains(&id)))
+}
+
 /// Records that an approval's time is over, and ends the action waiting for it.
 pub(crate) fn expire(case: &mut Case<'_>, id: ApprovalId, and_waiting: bool) -> Result<(), Halt> {
-    let Some(row) = case.view.approval(id)?.filter(|row| row.open()) else { return Ok(()) };
+    let Some(row) = open(case, id)? else { return Ok(()) };
     let action = row.action;
     case.view.action(action)?;
     case.record(StreamId::approval(id), Refs::NONE, Body::ApprovalExpired(Expired {}, Nothing {}));
@@ -128,7 +134,7 @@ pub(crate) fn revoke_by(
     person: Option<&Identity>,
     and_waiting: bool,
 ) -> Result<(), Halt> {
-    let Some(row) = case.view.approval(id)?.filter(|row| row.open()) else { return Ok(()) };
+    let Some(row) = open(case, id)? else { return Ok(()) };
     let action = row.action;
     case.view.action(action)?;
     let sealed = PersonSealed { person: person.map(Identity::to_string) };

@@ -153,7 +153,14 @@ pub fn evolve(row: Option<ApprovalRow>, at: Timestamp, event: &Event) -> Result<
             let person = sealed.person.clone();
             row.private.responses.push(Response { at, person, proof: data.proof, said: data.said });
         }
-        Body::ApprovalRevoked(data, _) => row.revoked = Some(data.reason),
+        Body::ApprovalRevoked(data, sealed) => {
+            row.revoked = Some(data.reason);
+            // An approver who takes it back says no.
+            if let (Revoke::Approver, Some(proof)) = (data.reason, data.proof) {
+                let person = sealed.person.clone();
+                row.private.responses.push(Response { at, person, proof, said: Said::No });
+            }
+        }
         Body::ApprovalConsumed(..) => row.consumed_by = event.refs.action,
         _ => {}
     }
@@ -167,10 +174,16 @@ fn next(status: Option<Status>, body: &Body) -> Option<Status> {
     use Status as S;
     match (status, body) {
         (None, Body::ApprovalRequested(..)) => Some(S::Pending),
-        (Some(S::Pending), Body::ApprovalAnswered(data, _)) => Some(data.status),
+        (Some(S::Pending), Body::ApprovalAnswered(data, _)) => match (data.said, data.status) {
+            (Said::Yes, S::Pending | S::Granted) | (Said::No, S::Denied) => Some(data.status),
+            _ => None,
+        },
         (Some(S::Pending | S::Granted), Body::ApprovalExpired(..)) => Some(S::Expired),
         (Some(S::Pending | S::Granted), Body::ApprovalRevoked(..)) => Some(S::Revoked),
         (Some(S::Granted), Body::ApprovalConsumed(..)) => Some(S::Consumed),
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

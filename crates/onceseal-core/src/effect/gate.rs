@@ -1,11 +1,11 @@
 //! The retry table: whether a new attempt may take an effect.
 
-use crate::action::{Answer, Proposal, end_held};
+use crate::action::{Action, Answer, Proposal, end_held};
 use crate::code::Code;
 use crate::decide::Case;
 use crate::effect::event::{Acquired, AcquiredSealed, Lapsed};
 use crate::effect::{EffectRow, EffectState};
-use crate::id::{ActionId, ApprovalId};
+use crate::id::{ActionId, ApprovalId, ReceiptId};
 use crate::journal::{Body, Nothing, Refs};
 use crate::limits;
 use crate::reply::{Attempt, EffectNow, Refusal, Reply};
@@ -99,7 +99,7 @@ pub(crate) fn now(
     Ok(Some(effect))
 }
 
-/// Where the result of this attempt is stored, if it is still the newest.
+/// Where the result of this attempt is, if it has one and is still the newest.
 pub(crate) fn stored_result(
     case: &Case<'_>,
     stream: &StreamId,
@@ -109,14 +109,18 @@ pub(crate) fn stored_result(
     Ok(row.and_then(|row| row.result_at).map(|sequence| (*stream, sequence)))
 }
 
-/// Records that a lease ended without a report, for the effect and its action.
-pub(crate) fn record_lapse(case: &mut Case<'_>, stream: &StreamId, row: &EffectRow) -> Result<(), Halt> {
+/// Records that a lease ended without a report, for the effect and its action,
+/// whose receipt it returns.
+pub(crate) fn record_lapse(
+    case: &mut Case<'_>,
+    stream: &StreamId,
+    row: &EffectRow,
+) -> Result<Option<ReceiptId>, Halt> {
     // Look first: what is missing must be seen before anything is recorded.
     case.view.action(row.holder)?;
     let refs = Refs { action: Some(row.holder), ..Refs::NONE };
     case.record(*stream, refs, Body::EffectLapsed(Lapsed { fence: row.fence }, Nothing {}));
-    end_held(case, row.holder, stream, row.fence, Answer::Ambiguous, Some(Code::LeaseLapsed))?;
-    Ok(())
+    end_held(case, row.holder, stream, row.fence, Answer::Ambiguous, Some(Code::LeaseLapsed))
 }
 
 /// What is taken, and how.
@@ -156,7 +160,10 @@ pub(crate) fn take(case: &mut Case<'_>, take: Take<'_>) -> Attempt {
 pub(crate) fn reserve(case: &mut Case<'_>, reserve: &Reserve) -> Result<Reply, Halt> {
     let key = &reserve.key;
     let lease = reserve.lease;
-    let fits = (1..=limits::EFFECT_KEY_BYTES).contains(&key.len()) && !key.contains('\0');
+    let ours = [Action::OWN_KEY_PREFIX, Action::OPERATION_KEY_PREFIX];
+    let fits = (1..=limits::EFFECT_KEY_BYTES).contains(&key.len())
+        && !key.contains('\0')
+        && !ours.iter().any(|prefix| key.starts_with(prefix));
     if !fits || lease < limits::LEASE_MIN || lease > limits::LEASE_MAX {
         return Ok(Code::OutOfBounds.into());
     }

@@ -6,6 +6,7 @@ use crate::code::Code;
 use crate::decide::Case;
 use crate::effect::event::{Known, KnownSealed};
 use crate::effect::gate::{now, record_lapse};
+use crate::effect::settle::again;
 use crate::effect::{EffectRow, EffectState, Outcome};
 use crate::journal::{Body, Payload, Refs};
 use crate::limits;
@@ -28,7 +29,8 @@ pub enum Finding {
 pub struct Reconcile {
     /// The effect.
     pub effect: StreamId,
-    /// The attempt that was asked about.
+    /// The attempt that was asked about. That an older one happened counts as
+    /// well: the effect is there.
     pub fence: u64,
     /// What it said.
     pub finding: Finding,
@@ -60,12 +62,11 @@ pub(crate) fn reconcile(case: &mut Case<'_>, reconcile: &Reconcile) -> Result<Re
         return Ok(Code::EffectUnknown.into());
     };
     let fits = row.fence == reconcile.fence;
+    let existed = (1..=row.fence).contains(&reconcile.fence);
     let happened = matches!(reconcile.finding, Finding::Committed(_));
     let code = match (row.state, happened) {
-        (EffectState::Committed, true) if fits => {
-            return Ok(Reply::Settled { state: row.state, receipt: None, repeated: true });
-        }
-        (EffectState::Executing | EffectState::Ambiguous, true) if fits => None,
+        (EffectState::Committed, true) if existed => return again(case, &row),
+        (EffectState::Executing | EffectState::Ambiguous, true) if existed => None,
         (EffectState::Ambiguous, false) if fits => {
             let settled = row.lease_until.is_none_or(|end| case.now >= end + reconcile.settle);
             (!settled).then_some(Code::TooEarly)
@@ -74,6 +75,9 @@ pub(crate) fn reconcile(case: &mut Case<'_>, reconcile: &Reconcile) -> Result<Re
     };
     if let Some(code) = code {
         return Ok(Refusal { effect: now(case, &reconcile.effect, None)?, ..Refusal::new(code) }.into());
+    }
+    if reconcile.evidence.as_ref().is_some_and(|text| !limits::is_remark(text)) {
+        return Ok(Code::OutOfBounds.into());
     }
     let text = match &reconcile.finding {
         Finding::Committed(Some(text)) if text.len() > limits::RESULT_BYTES => {
@@ -94,10 +98,9 @@ pub(crate) fn reconcile(case: &mut Case<'_>, reconcile: &Reconcile) -> Result<Re
 }
 
 pub(crate) fn resolve(case: &mut Case<'_>, resolve: &Resolve) -> Result<Reply, Halt> {
-    let long = |text: &String| text.chars().count() > limits::ERROR_CHARS || text.contains('\0');
     if resolve.reason.trim().is_empty()
-        || long(&resolve.reason)
-        || resolve.evidence.as_ref().is_some_and(long)
+        || !limits::is_remark(&resolve.reason)
+        || resolve.evidence.as_ref().is_some_and(|text| !limits::is_remark(text))
     {
         return Ok(Code::OutOfBounds.into());
     }

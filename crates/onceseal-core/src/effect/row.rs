@@ -67,7 +67,8 @@ pub struct EffectRow {
     /// Who last answered for this attempt; `None` while it lives, and when the
     /// lease ended without an answer.
     pub answered_by: Option<Source>,
-    /// The event whose payload is the stored result.
+    /// The event that says it happened; its payload, if it has one, is the
+    /// stored result.
     pub result_at: Option<u64>,
     /// A short code of the executor.
     pub code: Option<String>,
@@ -128,10 +129,23 @@ impl EffectRow {
         self.held() && self.lease_until.is_some_and(|until| now <= until)
     }
 
+    /// Whether this attempt holds it and its lease has ended unrecorded.
+    #[must_use]
+    pub fn lapses(&self, fence: u64, now: Timestamp) -> bool {
+        self.held() && self.fence == fence && !self.live(now)
+    }
+
     /// Whether it is unknown because a lease ended and nobody answered since.
     #[must_use]
     pub fn lapsed_unanswered(&self) -> bool {
         self.state == EffectState::Ambiguous && self.answered_by.is_none()
+    }
+
+    /// Whether somebody has answered for its newest attempt, so that a report of
+    /// the holder comes late.
+    #[must_use]
+    pub const fn answered(&self) -> bool {
+        !self.held() && self.answered_by.is_some()
     }
 
     /// The keys it is found under.
@@ -194,15 +208,11 @@ pub fn evolve(
             row.code.clone_from(&data.code);
             row.private.error.clone_from(&sealed.error);
             row.private.result = sealed.result;
-            row.result_at = (data.outcome == Outcome::Committed).then_some(sequence);
         }
         Body::EffectReconciled(data, sealed) | Body::EffectResolved(data, sealed) => {
             row.answered_by = Some(data.source);
             row.private.error = sealed.reason.clone().or_else(|| sealed.evidence.clone());
-            if sealed.result.is_some() {
-                row.private.result = sealed.result;
-                row.result_at = Some(sequence);
-            }
+            row.private.result = sealed.result;
         }
         Body::EffectLate(data, _) => {
             row.late.push(data.fence);
@@ -211,6 +221,9 @@ pub fn evolve(
             }
         }
         _ => {}
+    }
+    if state == EffectState::Committed && row.state != state {
+        row.result_at = Some(sequence);
     }
     row.state = state;
     row.updated_at = at;
@@ -243,10 +256,9 @@ fn next(row: Option<&EffectRow>, body: &Body) -> Option<EffectState> {
         (Some(S::Reserved | S::Executing), Body::EffectLapsed(data, _)) if data.fence == fence => {
             Some(S::Ambiguous)
         }
-        (Some(S::Ambiguous), Body::EffectResolved(data, _)) if data.fence == fence => {
-            Some(data.outcome.into())
-        }
-        (Some(S::Ambiguous), Body::EffectReconciled(data, _)) if data.fence == fence => {
+        (Some(S::Ambiguous), Body::EffectResolved(data, _) | Body::EffectReconciled(data, _))
+            if data.fence == fence && data.outcome != Outcome::Ambiguous =>
+        {
             Some(data.outcome.into())
         }
         (Some(S::Executing), Body::EffectReconciled(data, _))
@@ -254,7 +266,14 @@ fn next(row: Option<&EffectRow>, body: &Body) -> Option<EffectState> {
         {
             Some(S::Committed)
         }
-        (Some(state), Body::EffectLate(data, _)) if data.fence <= fence => Some(state),
+        (Some(state), Body::EffectLate(data, _))
+            if data.fence < fence || data.fence == fence && row?.answered() =>
+        {
+            Some(state)
+        }
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

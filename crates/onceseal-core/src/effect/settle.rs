@@ -124,7 +124,8 @@ pub(crate) fn settle(case: &mut Case<'_>, settle: &Settle) -> Result<Reply, Halt
     let Some(row) = case.view.effect(&holding.effect)?.cloned() else {
         return Ok(Code::EffectUnknown.into());
     };
-    if settle.result.as_ref().is_some_and(|text| text.len() > limits::RESULT_BYTES) {
+    let long = settle.result.as_ref().is_some_and(|text| text.len() > limits::RESULT_BYTES);
+    if long || settle.code.as_ref().is_some_and(|code| !limits::is_name(code)) {
         return Ok(Code::OutOfBounds.into());
     }
     if !holds(&row, holding) {
@@ -161,7 +162,7 @@ fn holds(row: &EffectRow, holding: Holding) -> bool {
 }
 
 /// The report was recorded before: the answer is the first one's.
-fn again(case: &Case<'_>, row: &EffectRow) -> Result<Reply, Halt> {
+pub(super) fn again(case: &Case<'_>, row: &EffectRow) -> Result<Reply, Halt> {
     let receipt = case.view.action(row.holder)?.and_then(crate::action::ActionRow::receipt);
     Ok(Reply::Settled { state: row.state, receipt, repeated: true })
 }
@@ -182,7 +183,7 @@ fn record(case: &mut Case<'_>, settle: &Settle) -> Result<Option<ReceiptId>, Hal
 
 fn sealed(case: &Case<'_>, settle: &Settle) -> (SettledSealed, Option<Payload>) {
     let payload = settle.result.as_deref().map(|text| case.payload(text));
-    let error = settle.error.as_ref().map(|text| text.chars().take(limits::ERROR_CHARS).collect());
+    let error = settle.error.as_deref().map(limits::cut);
     (SettledSealed { error, result: payload.as_ref().map(Payload::hash) }, payload)
 }
 
@@ -198,20 +199,24 @@ fn late(case: &mut Case<'_>, row: &EffectRow, settle: &Settle) -> Result<Reply, 
     if !was_holder {
         return wrong(case, row, settle.attempt);
     }
+    let current = row.fence == fence;
     let mut receipt = None;
     if !row.late.contains(&fence) {
         let id = case.receipt();
         let (sealed, payload) = sealed(case, settle);
-        let known = if row.fence == fence { Some(row.state) } else { None };
-        let contradicts = known.is_some_and(|state| state != settle.outcome.into())
-            || (known.is_none() && settle.outcome != Outcome::Failed);
+        // A newer attempt exists because this one was known not to have happened.
+        let known = if current { row.state } else { EffectState::Failed };
+        let contradicts = settle.outcome != Outcome::Ambiguous && known != settle.outcome.into();
         let refs = Refs { action: Some(action), approval: None, receipt: Some(id) };
         let data = Late { contradicts, fence, outcome: settle.outcome };
         case.record_with(effect, refs, Body::EffectLate(data, sealed), payload);
         receipt = Some(id);
     }
     let effect = now(case, &effect, None)?;
-    Ok(Refusal { action: Some(action), receipt, effect, ..Refusal::new(Code::Fenced) }.into())
+    // Nobody has answered for it but the holder itself, who did not know.
+    let unknown = current && row.state == EffectState::Ambiguous;
+    let code = if unknown { Code::Ambiguous } else { Code::Fenced };
+    Ok(Refusal { action: Some(action), receipt, effect, ..Refusal::new(code) }.into())
 }
 
 /// The lease ended before its holder came: recorded, and refused.

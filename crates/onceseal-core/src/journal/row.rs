@@ -154,7 +154,7 @@ impl Row {
             StreamKind::Effect => {
                 Row::Effect(EffectRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
             }
-            // Nothing of these is private.
+            // These have no private half.
             _ if !private.is_empty() => return Err(Corrupt("private half")),
             StreamKind::Policy => Row::Policy(Pack::unpacked(open)?),
             StreamKind::Store | StreamKind::Note => Row::Store(Pack::unpacked(open)?),

@@ -8,6 +8,7 @@ use crate::decide::Case;
 use crate::hash::Hash;
 use crate::journal::{Body, Event, Refs};
 use crate::json::{self, Limits, Value};
+use crate::limits;
 use crate::pack::Corrupt;
 use crate::policy::event::{Activated, ActivatedSealed};
 use crate::policy::{Policy, PolicyError};
@@ -85,6 +86,9 @@ pub struct Activate {
 }
 
 pub(crate) fn activate(case: &mut Case<'_>, activate: &Activate) -> Result<Reply, Halt> {
+    if activate.person.as_ref().is_some_and(|person| !limits::is_name(person)) {
+        return Ok(Code::PersonInvalid.into());
+    }
     let tenant = &case.pinned.tenant;
     let hash = activate.policy.hash;
     let previous = case.view.policy(tenant)?.map(|row| row.active);

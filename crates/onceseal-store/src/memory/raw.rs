@@ -5,17 +5,17 @@ use std::ops::Bound;
 use onceseal_core::journal::{Index, Key};
 use onceseal_core::stream::StreamId;
 
-use super::{Kept, Memory};
+use super::{Kept, Picture};
 use crate::error::StoreError;
 use crate::raw::{Entry, Logged, Raw, RawEvent, RawKey, Whole, Wholes};
 
-impl Raw for Memory {
+impl Raw for Picture {
     fn ordinals(&self, after: i64, limit: usize) -> Result<Vec<i64>, StoreError> {
-        Ok((1..=signed(self.kept().made.len())).filter(|ordinal| *ordinal > after).take(limit).collect())
+        Ok((1..=signed(self.0.made.len())).filter(|ordinal| *ordinal > after).take(limit).collect())
     }
 
     fn wholes(&self, from: i64, to: i64, after: i64, limit: usize) -> Result<Wholes, StoreError> {
-        let kept = self.kept();
+        let kept = &self.0;
         let mut page = Wholes::default();
         let mut left = limit;
         for ordinal in from.max(1)..=to.min(signed(kept.made.len())) {
@@ -34,7 +34,7 @@ impl Raw for Memory {
     }
 
     fn entries(&self, after: i64, limit: usize) -> Result<Vec<Entry>, StoreError> {
-        let kept = self.kept();
+        let kept = &self.0;
         let skip = usize::try_from(after).unwrap_or_default();
         let entry = |(place, event): (usize, &crate::read::StoredEvent)| {
             let ordinal = kept.ordinals.get(&event.stamp.stream).copied().unwrap_or_default();
@@ -45,7 +45,7 @@ impl Raw for Memory {
     }
 
     fn raw_keys(&self, after: Option<&RawKey>, limit: usize) -> Result<Vec<RawKey>, StoreError> {
-        let kept = self.kept();
+        let kept = &self.0;
         let raw = |((key, ordinal), sequence): (&(Key, u64), &u64)| RawKey {
             index: key.index.number().into(),
             bytes: key.bytes.clone(),
@@ -62,7 +62,7 @@ impl Raw for Memory {
 
     fn raw_key(&self, key: &Key, ordinal: i64) -> Result<Option<i64>, StoreError> {
         let place = (key.clone(), ordinal.unsigned_abs());
-        Ok(self.kept().keys.get(&place).map(|sequence| *sequence as i64))
+        Ok(self.0.keys.get(&place).map(|sequence| *sequence as i64))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Columns to values and back. What does not decode is reported, never guessed.
 
+use std::sync::Arc;
+
 use onceseal_core::hash::Hash;
 use onceseal_core::journal::{Body, Event, Head, Kind, Row, Stamp, Stored};
 use onceseal_core::pack::{Corrupt, Pack};
@@ -21,7 +23,7 @@ pub(super) fn loaded(kind: StreamKind, row: &SqlRow<'_>, first: usize) -> Loaded
         let row = Row::unpack(kind, open, private).map_err(|Corrupt(what)| Misshapen(what))?;
         Ok::<_, Misshapen>(Stored { head, row })
     };
-    stored().map_or(Loaded::Unreadable, |stored| Loaded::Row(Box::new(stored)))
+    stored().map_or(Loaded::Unreadable, |stored| Loaded::Row(Arc::new(stored)))
 }
 
 /// The stream that `kind` and `name` at these columns name.
@@ -31,11 +33,7 @@ pub(super) fn stream_id(row: &SqlRow<'_>, kind: usize, name: usize) -> Result<St
     Ok(StreamId { kind, name: bytes(row, name, "streams.name")? })
 }
 
-/// Columns of an event, in the order [`event`] reads them.
-pub(super) const EVENT_COLUMNS: &str = "e.position, e.sequence, e.kind, e.at, e.command, e.part, e.of, e.refs, \
-     e.data, e.sealed, e.salt, e.seal, e.hash, s.kind, s.name";
-
-/// An event with its stream. One that only does not decode has no body.
+/// An event with its stream, from the columns of `statements::EVENTS`. One that only does not decode has no body.
 pub(super) fn event(row: &SqlRow<'_>) -> Result<StoredEvent, Misshapen> {
     Ok(StoredEvent {
         position: count(row, 0, "events.position")?,

@@ -27,9 +27,20 @@ pub(super) enum Found {
 
 /// Looks at a file without changing it.
 pub(super) fn look(connection: &Connection) -> Result<Found, StoreError> {
-    let application: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
-    let version: i32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    classify(facts(connection)?)
+}
+
+/// Application id, version, number of tables and indexes.
+pub(super) type Facts = (i32, i32, i64);
+
+/// In one statement, since another process may be migrating just now.
+pub(super) fn facts(connection: &Connection) -> rusqlite::Result<Facts> {
+    let sql = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+               FROM pragma_application_id, pragma_user_version";
+    connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+}
+
+pub(super) fn classify((application, version, tables): Facts) -> Result<Found, StoreError> {
     match (application, version, tables) {
         (0, 0, 0) => Ok(Found::Empty),
         (APPLICATION_ID, version, _) if (1..=SCHEMA_VERSION).contains(&version) => Ok(Found::Ours(version)),
@@ -41,6 +52,13 @@ pub(super) fn look(connection: &Connection) -> Result<Found, StoreError> {
         )),
         _ => Err(StoreError::with(Code::StoreForeign, "the file is another program's database")),
     }
+}
+
+/// Whether a file that was ours still is, and still has this program's schema:
+/// asked in every transaction, since another program may bring it further.
+pub(super) fn is_current(connection: &Connection) -> Result<bool, StoreError> {
+    let read = |sql| connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, i32>(0));
+    Ok(read("PRAGMA application_id")? == APPLICATION_ID && read("PRAGMA user_version")? == SCHEMA_VERSION)
 }
 
 /// Brings a file to this program's schema. Whoever gets the write lock first
@@ -58,6 +76,7 @@ pub(super) fn migrate(connection: &mut Connection, now: i64) -> Result<(), Store
             return Err(StoreError::with(Code::StoreForeign, "no migration leads on from its schema"));
         };
         transaction.execute_batch(sql)?;
+        crate::fault::reach("mid_migrate")?;
         transaction.execute(
             "INSERT INTO schema_migrations (id, name, applied_at) VALUES (?1, ?2, ?3)",
             (version + 1, name, now),

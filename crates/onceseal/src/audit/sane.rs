@@ -161,7 +161,9 @@ impl Judge<'_> {
         Ok(match self.snapshot.stream(&stream)? {
             Loaded::Absent => Named::Absent,
             Loaded::Unreadable => Named::Unreadable,
-            Loaded::Row(stored) => is(stored.row).map_or(Named::Absent, Named::Is),
+            Loaded::Row(stored) => {
+                is(std::sync::Arc::unwrap_or_clone(stored).row).map_or(Named::Absent, Named::Is)
+            }
         })
     }
 

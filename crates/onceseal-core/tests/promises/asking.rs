@@ -1,0 +1,167 @@
+//! When a person is asked, and when an earlier question or answer does.
+
+use onceseal_core::action::{ActionState, Answer};
+use onceseal_core::approval::{Said, Status};
+use onceseal_core::code::Code;
+use onceseal_core::effect::Outcome;
+use onceseal_core::reply::Reply;
+use onceseal_core::time::Span;
+
+use crate::calls::{Call, asked, attempt};
+use crate::executor::Real;
+use crate::world::{World, noon};
+use crate::{pay, pay_world, refused, send};
+
+#[test]
+fn ua_020_identical_proposals_share_one_request_and_record_nothing() {
+    let mut world = pay_world();
+    let (action, approval) = asked(world.call(pay(5)));
+    let recorded = world.events.len();
+    assert!(matches!(
+        world.call(pay(5)),
+        Reply::ApprovalNeeded { action: a, approval: b, joined: true, .. } if (a, b) == (action, approval)
+    ));
+    assert_eq!(world.events.len(), recorded);
+    let (other, another) = asked(world.call(Call { agent: "other", ..pay(5) }));
+    assert!(other != action && another != approval, "another principal is another question");
+    world.check();
+}
+
+#[test]
+fn a_joined_proposal_runs_the_action_that_waited_once_it_is_granted() {
+    let mut world = pay_world();
+    let (action, approval) = asked(world.call(pay(5)));
+    world.call(pay(5));
+    world.answer(approval, "host:ada", Said::Yes);
+    let started = attempt(world.call(pay(5)));
+    assert_eq!((started.action, started.approval), (action, Some(approval)));
+    assert_eq!(refused(world.call(pay(5))).code, Code::InProgress, "and not twice");
+    world.check();
+}
+
+#[test]
+fn nobody_is_asked_about_a_key_that_would_be_refused() {
+    let mut world = pay_world();
+    let (_, approval) = asked(world.call(pay(5)));
+    world.answer(approval, "host:ada", Said::Yes);
+    let started = attempt(world.call(pay(5)));
+    let other = || Call { agent: "other", ..pay(5) };
+    assert_eq!(refused(world.call(other())).code, Code::InProgress);
+    world.settle(&started, Outcome::Ambiguous);
+    assert_eq!(refused(world.call(other())).code, Code::Ambiguous);
+    let asked = |world: &World<'_>| {
+        let kinds = world.events.iter().map(|e| e.event.body.kind().as_str());
+        kinds.filter(|kind| *kind == "approval.requested").count()
+    };
+    assert_eq!(asked(&world), 1);
+    world.check();
+}
+
+#[test]
+fn a_no_is_remembered_for_the_same_wish_until_the_request_expires() {
+    let mut world = pay_world();
+    let (_, approval) = asked(world.call(pay(5)));
+    world.answer(approval, "host:ada", Said::No);
+    let note = || Call { arguments: r#"{"amount":5,"id":1,"note":"please"}"#.into(), ..pay(5) };
+    let agent = || Call { agent: "other", ..pay(5) };
+    for again in [pay(5), note(), agent()] {
+        let refusal = refused(world.call(again));
+        assert_eq!((refusal.code, refusal.approval), (Code::ApprovalDenied, Some(approval)));
+    }
+    asked(world.call(pay(6)));
+    world.now = noon() + Span::minutes(15);
+    assert_eq!(refused(world.call(agent())).code, Code::ApprovalDenied);
+    world.now = world.now + Span::micros(1);
+    let (_, second) = asked(world.call(agent()));
+    assert_ne!(second, approval);
+    world.check();
+}
+
+#[test]
+fn a_request_past_its_expiry_is_recorded_as_expired_when_met_and_asked_anew() {
+    let mut world = pay_world();
+    let (first, approval) = asked(world.call(pay(5)));
+    world.now = noon() + Span::minutes(15) + Span::micros(1);
+    let (second, another) = asked(world.call(pay(5)));
+    assert!(first != second && approval != another);
+    assert_eq!(world.approval(approval).status, Status::Expired);
+    assert!(matches!(world.action(first).state, ActionState::Ended { result: Answer::Blocked, .. }));
+    world.check();
+}
+
+#[test]
+fn what_nobody_could_answer_is_not_asked() {
+    let ask = |terms: &str, owner: Option<&str>| {
+        let policy = crate::PAY.replace("ttl: 15m", &format!("ttl: 15m, {terms}")).replace(
+            "actions:",
+            "groups: { bosses: [\"os:owner\"], pair: [\"os:owner\", \"host:owner\"] }\nactions:",
+        );
+        let mut world = World::new(&Real, &policy);
+        world.pinned.owner = owner.map(str::to_owned);
+        world.call(pay(5))
+    };
+    let owner = Some("os:owner");
+    for (terms, owner) in [
+        ("proof: [os], quorum: 2", owner),
+        ("proof: [os]", None),
+        ("proof: [os], approvers: [bosses]", Some("os:guest")),
+        ("approvers: [bosses]", None),
+        ("approvers: [pair], quorum: 2", owner),
+    ] {
+        let refusal = refused(ask(terms, owner));
+        assert_eq!(refusal.code, Code::ApprovalUnanswerable, "{terms} {owner:?}");
+        assert!(refusal.receipt.is_some());
+    }
+    for (terms, owner) in [
+        ("quorum: 2", owner),
+        ("quorum: 2", None),
+        ("proof: [os]", owner),
+        ("proof: [os], approvers: [bosses]", owner),
+        ("approvers: [bosses]", owner),
+        ("approvers: [pair]", None),
+    ] {
+        asked(ask(terms, owner));
+    }
+}
+
+#[test]
+fn a_caller_resumes_by_its_own_id_whatever_the_state() {
+    let mut world = pay_world();
+    let id = onceseal_core::id::ActionId([5; 16]);
+    let mine = || Call { action: Some(id), ..pay(5) };
+    let (action, approval) = asked(world.call(mine()));
+    assert_eq!(action, id);
+    assert!(matches!(world.call(mine()), Reply::ApprovalNeeded { joined: true, .. }));
+    world.answer(approval, "host:ada", Said::Yes);
+    let started = attempt(world.call(mine()));
+    assert_eq!(started.action, id);
+    assert_eq!(refused(world.call(mine())).code, Code::InProgress);
+    world.settle(&started, Outcome::Committed);
+    for _ in 0..2 {
+        assert!(matches!(
+            world.call(mine()),
+            Reply::Ended { action, result: Answer::Committed, code: None, .. } if action == id
+        ));
+    }
+    assert_eq!(refused(world.call(Call { action: Some(id), ..pay(6) })).code, Code::IdReused);
+    assert_eq!(refused(world.call(Call { action: Some(id), ..send(1) })).code, Code::IdReused);
+    world.check();
+}
+
+#[test]
+fn an_unknown_action_cannot_be_acquired() {
+    let mut world = pay_world();
+    let reply = world.acquire(onceseal_core::id::ActionId([5; 16]), None);
+    assert_eq!(refused(reply).code, Code::ActionUnknown);
+}
+
+#[test]
+fn p14_a_wait_for_a_person_takes_nothing_from_the_attempts_time() {
+    let mut world = pay_world();
+    let (action, approval) = asked(world.call(pay(5)));
+    world.now = noon() + Span::minutes(14);
+    world.answer(approval, "host:ada", Said::Yes);
+    let started = attempt(world.acquire(action, None));
+    assert_eq!(started.lease_until, world.now + Span::minutes(2));
+    assert_eq!(started.deadline, world.now + Span::minutes(10));
+}
