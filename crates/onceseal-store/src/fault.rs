@@ -14,9 +14,7 @@ pub(crate) fn reach(_point: &str) -> Result<(), StoreError> {
 }
 
 #[cfg(feature = "fault")]
-pub(crate) use armed::reach;
-#[cfg(feature = "fault")]
-pub use armed::{Action, arm, disarm};
+pub use armed::{Action, arm, disarm, reach};
 
 #[cfg(feature = "fault")]
 mod armed {
@@ -53,7 +51,12 @@ mod armed {
         armed().clear();
     }
 
-    pub(crate) fn reach(point: &str) -> Result<(), StoreError> {
+    /// Says that this point has been reached; for points of whoever is built on
+    /// the store.
+    ///
+    /// # Errors
+    /// What a test asked for.
+    pub fn reach(point: &str) -> Result<(), StoreError> {
         let mut armed = armed();
         let Some((left, action)) = armed.get_mut(point) else { return Ok(()) };
         *left -= 1;

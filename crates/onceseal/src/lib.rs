@@ -6,14 +6,24 @@
 //! and records everything in a verifiable journal.
 
 mod attempt;
+pub mod blocking;
 mod call;
+mod claim;
 pub mod config;
 mod control;
 mod error;
+#[cfg(feature = "fault")]
+pub mod fault;
+#[cfg(not(feature = "fault"))]
+mod fault;
 mod keeper;
 mod open;
+mod outcome;
+mod permit;
 pub mod process;
+mod receipt;
 pub mod render;
+mod secrets;
 mod seen;
 mod sweep;
 pub mod views;
