@@ -188,8 +188,11 @@ impl Control {
         }
         let Some(row) = self.action_row(id)? else { return Ok(arguments) };
         let Some(proposal) = &row.private.proposal else { return Ok(arguments) };
-        let policy = self.store().policy(row.decided.policy)?;
-        let policy = policy.ok_or_else(|| StoreError::new(Code::Corrupt))?;
+        // Most were decided under the policy that is at hand.
+        let policy = match self.policy().filter(|policy| policy.hash == row.decided.policy) {
+            Some(policy) => policy,
+            None => self.store().policy(row.decided.policy)?.ok_or_else(|| StoreError::new(Code::Corrupt))?,
+        };
         let paths = policy.policy.entry(&proposal.name).map(|entry| entry.redact.clone()).unwrap_or_default();
         Ok(redacted(&arguments, &paths))
     }
