@@ -10,7 +10,7 @@ use onceseal_core::view::Loaded;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::open::{Connector, settings};
-use super::{rows, statements};
+use super::{rows, schema, statements};
 use crate::error::StoreError;
 use crate::read::{Counts, Hit, Page, Readers, Snapshot, StoredEvent};
 
@@ -224,7 +224,7 @@ impl Snapshot for SqliteSnapshot<'_> {
     }
 
     fn integrity(&self) -> Result<Vec<String>, StoreError> {
-        let mut faults = Vec::new();
+        let mut faults = schema::faults(self.connection()?)?;
         let mut statement = self.connection()?.prepare("PRAGMA integrity_check")?;
         let mut found = statement.query([])?;
         while let Some(row) = found.next()? {

@@ -4,9 +4,11 @@ use std::cell::RefCell;
 
 use onceseal::audit::finding::CODES;
 use onceseal::core::command::Command;
-use onceseal::core::effect::{Holding, Outcome, Settle};
+use onceseal::core::effect::{Begin, Holding, Outcome, Reserve, Settle};
+use onceseal::core::id::ActionId;
 use onceseal::core::json::Value;
 use onceseal::core::reply::Reply;
+use onceseal::core::time::Span;
 use onceseal::{AuditOptions, Control, audit};
 
 use crate::ground::{Ground, audited};
@@ -79,6 +81,65 @@ fn an_audit_beside_writers_finds_no_fault_that_is_not_there() {
             assert_eq!(audited(&control).findings, []);
         }
     });
+}
+
+#[test]
+fn p13_another_tenant_in_the_file_is_neither_a_gap_nor_looked_at() {
+    let ground = Ground::new();
+    let open = |tenant: &str| {
+        let mut opening = ground.opening();
+        opening.settings.tenant = tenant.to_owned();
+        let control = Control::found(&opening).expect("a store");
+        wait(control.activate(policy(""), false, None)).expect("active");
+        control
+    };
+    let (one, other) = (open("default"), open("other"));
+    for round in 0..5 {
+        for control in [&one, &other] {
+            settled(control, &round.to_string());
+        }
+    }
+    for control in [&one, &other] {
+        let report = audited(control);
+        assert_eq!((report.findings, report.events), (vec![], 2 + 5 * 4));
+    }
+    // What is wrong in one is no matter of the other.
+    let sql = "UPDATE events SET at = at + 1 WHERE stream IN (SELECT id FROM streams WHERE tenant = 2)";
+    ground.intruder().execute(sql, []).expect("edits");
+    assert!(audited(&one).is_clean() && !audited(&other).is_clean());
+}
+
+#[test]
+fn a_stream_longer_than_a_page_is_followed_over_its_pages() {
+    let ground = Ground::new();
+    for control in [ground.memory(), ground.open().expect("a store")] {
+        let key = "long".to_owned();
+        for _ in 0..1_200 {
+            let reserve = Reserve { key: key.clone(), action: ActionId([7; 16]), lease: Span::minutes(1) };
+            let Ok(Reply::Attempt(attempt)) = control.store().run(Command::Reserve(reserve)) else {
+                panic!("an attempt")
+            };
+            let begin = Begin { attempt: Holding::from(&attempt), lease: Span::minutes(1) };
+            control.store().run(Command::Begin(begin)).expect("begun");
+            let attempt = Holding::from(&attempt);
+            let (code, error) = (None, None);
+            let settle = Settle { attempt, outcome: Outcome::Failed, code, error, result: None };
+            control.store().run(Command::Settle(settle)).expect("settled");
+        }
+        // More text than one page holds.
+        for _ in 0..80 {
+            let body = format!("\"{}\"", "x".repeat(60_000));
+            wait(control.note("a test".to_owned(), body)).expect("a note");
+        }
+        let report = audited(&control);
+        assert_eq!((report.findings, report.events, report.streams), (vec![], 1 + 3_600 + 80, 82));
+    }
+    let sql = "UPDATE events SET at = at + 1 WHERE sequence IN (2048, 2049, 3600)";
+    assert_eq!(ground.intruder().execute(sql, []), Ok(3));
+    let report = audited(&ground.open().expect("opens"));
+    let named: Vec<_> =
+        report.findings.iter().filter(|f| f.code == "hash_differs").map(|f| f.sequence).collect();
+    assert_eq!(named, [Some(2048), Some(2049), Some(3600)]);
 }
 
 #[test]

@@ -2,8 +2,11 @@
 //! back is found and named, or listed as what only signatures can find.
 
 mod clean;
+mod codes;
 mod columns;
+mod damage;
 mod ground;
+mod random;
 mod rehash;
 mod rows;
 mod sample;

@@ -107,7 +107,7 @@ impl Forger {
     }
 }
 
-/// The executor's error text of the second attempt, which had failed.
+/// Gives a report an error text that nobody wrote.
 fn reword(event: &mut Event) {
     if let Body::EffectSettled(_, sealed) = &mut event.body {
         sealed.error = Some("somebody else did it".to_owned());

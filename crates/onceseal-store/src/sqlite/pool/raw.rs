@@ -139,3 +139,31 @@ fn own(row: &Row<'_>) -> Result<Logged, Misshapen> {
     let ordinal = rows::integer(row, 8, "events.stream")?;
     Ok(Logged::Own { ordinal, stamp, hash: rows::hash(row, 9, "events.hash")? })
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::{Connection, params_from_iter};
+
+    use super::*;
+
+    #[test]
+    fn every_page_is_read_in_the_order_it_lies_in_and_never_sorted() {
+        let connection = Connection::open_in_memory().expect("a database");
+        connection.execute_batch(include_str!("../0001_first.sql")).expect("the schema");
+        for (sql, first) in [
+            (ORDINALS, "SEARCH streams USING INTEGER PRIMARY KEY (rowid>?)"),
+            (WHOLES, "SEARCH s USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
+            (ENTRIES, "SEARCH e USING INTEGER PRIMARY KEY (rowid>?)"),
+            (KEYS, "SEARCH keys USING PRIMARY KEY (tenant=? AND (index,key,stream)>(?,?,?))"),
+            (KEY, "SEARCH keys USING PRIMARY KEY (tenant=? AND index=? AND key=? AND stream=?)"),
+        ] {
+            let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect(sql);
+            let none = vec![None::<i64>; statement.parameter_count()];
+            let found =
+                statement.query_map(params_from_iter(none), |row| row.get::<_, String>(3)).expect("a plan");
+            let plan: Vec<_> = found.collect::<Result<_, _>>().expect("steps");
+            assert_eq!(plan.first().map(String::as_str), Some(first), "{plan:?}");
+            assert!(plan.iter().all(|step| step.starts_with("SEARCH")), "{plan:?}");
+        }
+    }
+}
