@@ -19,6 +19,7 @@ use onceseal_store::{Store, StoreError};
 
 use crate::control::Control;
 use crate::error::Error;
+use crate::seen::Seen;
 use finding::{Finding, Findings};
 use keys::Sums;
 use log::Followed;
@@ -127,7 +128,7 @@ pub fn audit(control: &Control, options: &AuditOptions<'_>) -> Result<AuditRepor
         None => whole(store, newest, options, &mut tally)?,
         Some(since) => part(store, since, newest, options, &mut tally)?,
     };
-    note(store, options.since, followed.newest, &mut tally)?;
+    note(control, options.since, followed.newest, &mut tally)?;
     let (findings, more) = tally.findings.finish();
     let Tally { events, streams, keys, .. } = tally;
     let (notes, _) = tally.notes.finish();
@@ -206,15 +207,20 @@ fn report(options: &AuditOptions<'_>, seen: u64, of: u64) {
     }
 }
 
-/// What the report must not be taken to say.
+/// What this account has seen, and what the report must not be taken to say.
 fn note(
-    store: &Store,
+    control: &Control,
     since: Option<u64>,
     newest: Option<(u64, Hash)>,
     tally: &mut Tally,
 ) -> Result<(), StoreError> {
+    if let Seen::WentBack { seen, found } = control.seen() {
+        let sentence =
+            format!("position {seen} of the log is not what this account saw there; it ends at {found}");
+        tally.findings.push(Finding::of_store(finding::WENT_BACK, sentence));
+    }
     let mut note = |code, sentence| tally.notes.push(Finding::of_store(code, sentence));
-    for setting in store.unsafe_settings()? {
+    for setting in control.store().unsafe_settings()? {
         note(finding::SETTING, setting);
     }
     if let Some(since) = since {
@@ -225,8 +231,12 @@ fn note(
         note(finding::NOT_COVERED, sentence);
     }
     if let Some((position, hash)) = newest {
+        let seen = match control.seen() {
+            Seen::All(seen) => format!("this account saw it up to position {seen}; "),
+            Seen::Nothing | Seen::WentBack { .. } | Seen::Unreadable(_) => String::new(),
+        };
         let sentence = format!(
-            "whoever can write the file can cut its end or rewrite it consistently; compare position \
+            "whoever can write the file can cut its end or rewrite it consistently; {seen}compare position \
              {position}, hash {hash} with what was kept elsewhere"
         );
         note(finding::NOT_COVERED, sentence);

@@ -21,6 +21,7 @@ macro_rules! codes {
 codes! {
     INTEGRITY = "integrity", "The database reports a fault of its own.";
     UNREADABLE = "unreadable", "The database cannot read a part of itself.";
+    WENT_BACK = "went_back", "The log is not the one that this account has seen.";
     LOG_SHORT = "log_short", "The log ends before the position after which it was to be audited.";
     POSITION_MISSING = "position_missing", "A place of the log is empty.";
     POSITION_INVALID = "position_invalid", "An event stands outside the log.";

@@ -1,6 +1,6 @@
 //! A place for stores, and whoever changes them behind our back.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use onceseal::audit::finding::Finding;
@@ -52,6 +52,11 @@ impl Ground {
         Control::found(&self.opening())
     }
 
+    /// The store as it is, for reading only.
+    pub(crate) fn read(&self) -> Control {
+        Control::reading(&self.opening()).expect("readable").expect("a store")
+    }
+
     /// A store in memory.
     pub(crate) fn memory(&self) -> Control {
         let mut opening = self.opening();
@@ -64,33 +69,30 @@ impl Ground {
     pub(crate) fn copy(&self) -> Ground {
         let copy = Ground::new();
         drop(copy.open().expect("a directory"));
-        settle(&self.database());
-        settle(&copy.database());
+        self.settle();
+        copy.settle();
         std::fs::copy(self.database(), copy.database()).expect("a copy");
         std::fs::remove_dir_all(copy.marks()).expect("no mark");
         copy
     }
 
+    /// Brings all of a closed store into its one file.
+    pub(crate) fn settle(&self) {
+        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let busy: i64 = self.intruder().query_row(sql, [], |row| row.get(0)).expect("a checkpoint");
+        assert_eq!(busy, 0, "the store is closed");
+    }
+
     /// Whoever can write the file.
     pub(crate) fn intruder(&self) -> Connection {
-        intruder(&self.database())
+        let connection = Connection::open(self.database()).expect("the file");
+        connection
+            .execute_batch(
+                "PRAGMA foreign_keys=OFF; PRAGMA ignore_check_constraints=ON; PRAGMA synchronous=OFF;",
+            )
+            .expect("settings");
+        connection
     }
-}
-
-fn intruder(database: &Path) -> Connection {
-    let connection = Connection::open(database).expect("the file");
-    connection
-        .execute_batch("PRAGMA foreign_keys=OFF; PRAGMA ignore_check_constraints=ON; PRAGMA synchronous=OFF;")
-        .expect("settings");
-    connection
-}
-
-/// Brings all of a closed store into its one file.
-fn settle(database: &Path) {
-    let busy: i64 = intruder(database)
-        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
-        .expect("a checkpoint");
-    assert_eq!(busy, 0, "{} is in use", database.display());
 }
 
 pub(crate) fn audited(control: &Control) -> AuditReport {

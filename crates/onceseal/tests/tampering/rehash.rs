@@ -169,12 +169,15 @@ fn ua_146_the_version_of_the_format_is_hashed() {
     assert_eq!(ground.open().err().expect("refused").code(), "store_foreign");
 }
 
+/// What is done, what would show it, and how it is done.
+type Case = (&'static str, &'static str, fn(&Ground));
+
 /// What a forger with the file, this program and time can do unseen, and what
 /// would show it. An audit says of all of these that nothing is wrong; this
 /// list keeps us from promising more.
 #[test]
 fn needs_signatures() {
-    let cases: [(&str, &str, fn(&Ground)); 4] = [
+    let cases: [Case; 4] = [
         (
             "an error text reworded, sealed and hashed anew, head and row made to fit",
             "the hash differs from the one under a signed checkpoint, or in a receipt somebody holds",
