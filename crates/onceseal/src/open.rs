@@ -189,11 +189,11 @@ impl Control {
     }
 }
 
-/// The active policy, unless it does not decode: whoever acts looks again and is
-/// refused, and an audit names what is wrong.
+/// The active policy, unless it does not decode or is gone: whoever acts looks
+/// again and is refused, and an audit names what is wrong.
 fn policy_for_reading(store: &Store) -> Result<Option<Arc<ActivePolicy>>, StoreError> {
     match store.active_policy() {
-        Err(error) if error.code() == Code::Corrupt => Ok(None),
+        Err(error) if matches!(error.code(), Code::Corrupt | Code::Erased) => Ok(None),
         policy => policy,
     }
 }
