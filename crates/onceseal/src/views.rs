@@ -5,6 +5,7 @@
 mod attention;
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use onceseal_core::action::{ActionRow, ActionState, Answer, ended_number};
 use onceseal_core::approval::{ApprovalRow, Status};
@@ -305,7 +306,7 @@ fn list(
     for (_, _, _, stream) in found {
         match snapshot.stream(&stream)? {
             Loaded::Row(stored) if fits(&stored.row, filter) => {
-                listed.items.push((stream, std::sync::Arc::unwrap_or_clone(stored).row));
+                listed.items.push((stream, Arc::unwrap_or_clone(stored).row));
             }
             Loaded::Row(_) => {}
             Loaded::Absent | Loaded::Unreadable => listed.unreadable.push(stream),

@@ -207,6 +207,21 @@ async fn ua_017_another_amount_under_the_same_key_is_a_conflict_and_learns_nothi
 }
 
 #[tokio::test]
+async fn ua_022_what_a_create_call_made_is_named_again_and_not_made_again() {
+    for world in World::both().await {
+        let made = std::sync::atomic::AtomicU32::new(0);
+        let create = async || {
+            let call = world.pay("campaign", 5).replay().execute(|_| async {
+                let id = made.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                Ok::<_, Error>(format!("campaign-{id}"))
+            });
+            call.await.expect("made or replayed").value
+        };
+        assert_eq!((create().await, create().await), (Some("campaign-0".into()), Some("campaign-0".into())));
+    }
+}
+
+#[tokio::test]
 async fn a_result_is_handed_to_the_principal_who_had_it_and_to_nobody_else() {
     for world in World::both().await {
         let remote = Arc::new(Remote::without_keys());

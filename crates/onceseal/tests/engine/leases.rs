@@ -134,3 +134,32 @@ async fn p04_a_holder_that_comes_after_a_person_changes_nothing_and_is_kept() {
         assert_eq!(document.get("value"), Some(&"done".into()));
     }
 }
+
+#[tokio::test]
+async fn ua_011_a_holder_that_slept_past_its_lease_is_fenced_by_the_next_attempt() {
+    for world in World::both().await {
+        let (go, going) = tokio::sync::oneshot::channel::<()>();
+        let slept = tokio::spawn(quick(&world.control).execute(|call| async move {
+            assert_eq!(call.fence(), 1);
+            going.await.expect("woken");
+            Ok::<_, Failure>("the first")
+        }));
+        while world.state("quick:o") != Some(EffectState::Executing) {
+            tokio::task::yield_now().await;
+        }
+        world.clock.advance(60_000_000);
+        // Nobody takes it over by time alone.
+        assert_eq!(code(quick(&world.control).execute(never).await), "ambiguous");
+        let resolved = world.control.resolve("quick:o", None, false, "not there".into(), None, host("ann"));
+        resolved.await.expect("resolved");
+        let second = quick(&world.control).execute(|call| async move {
+            assert_eq!(call.fence(), 2);
+            Ok::<_, Failure>("the second")
+        });
+        second.await.expect("committed");
+        go.send(()).expect("it sleeps");
+        assert_eq!(code(slept.await.expect("no panic")), "fenced");
+        let replayed = quick(&world.control).replay().execute(never).await.expect("replayed");
+        assert_eq!((replayed.value, replayed.fence), (Some("the second".into()), 2));
+    }
+}

@@ -169,3 +169,30 @@ async fn arguments_that_cannot_be_taken_are_named_without_their_values() {
         assert_error_hidden("a malformed call", &call.execute(never).await.expect_err("malformed"));
     }
 }
+
+#[tokio::test]
+async fn a_command_and_what_it_causes_print_no_arguments() {
+    use onceseal::core::action::{Action, Proposal, Reach, Run};
+    use onceseal::core::command::Command;
+
+    let world = World::memory(crate::support::POLICY).await;
+    let mut arguments = Object::new();
+    arguments.insert("order", "o");
+    arguments.insert("amount", 5);
+    arguments.insert("card", card());
+    let (name, environment) = ("pay".to_owned(), "production".to_owned());
+    let action = Action { name, arguments, principal: bot(), environment, resource: None };
+    assert_hidden("an action", &format!("{action:?}"));
+    let policy = world.control.policy().expect("one");
+    let proposal = Proposal::prepare(world.control.store().tenant(), &policy, action).expect("prepared");
+    let run =
+        Run { proposal, action: None, approval: None, reach: Reach::Ready, lease: None, deadline: None };
+    assert_hidden("a command", &format!("{:?}", Command::Run(Box::new(run))));
+    call(&world, "o", 5).execute(|_| async { Ok::<_, Failure>(()) }).await.expect("committed");
+    let action = world.control.log(0, 100).expect("readable").into_iter().find_map(|event| {
+        let stream = event.stamp.stream;
+        (stream.kind == StreamKind::Action).then_some(stream)
+    });
+    let payload = world.control.store().read(|snapshot| snapshot.payload(&action.expect("one"), 1));
+    assert_hidden("a payload", &format!("{:?}", payload.expect("readable").expect("there")));
+}
