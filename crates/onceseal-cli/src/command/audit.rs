@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use onceseal::audit::finding::Finding;
-use onceseal::{AuditOptions, AuditReport, Control, Seen};
+use onceseal::{AuditOptions, AuditReport};
 
 use crate::context::Context;
 use crate::error::{CliError, REFUSED, UNCHECKED};
@@ -39,17 +39,15 @@ pub(crate) fn run(context: &Context, audit: &Audit) -> Result<ExitCode, CliError
     };
     progress.end();
     let report = report?;
-    let went_back = matches!(control.seen(), Seen::WentBack { .. });
     if context.out.is_json() {
         context.out.line(&report.to_json())?;
     } else {
-        context.out.text(&text(&control, &report))?;
+        context.out.text(&text(&report))?;
     }
-    let broken = went_back || !report.is_clean();
-    Ok(ExitCode::from(if broken { REFUSED } else { 0 }))
+    Ok(ExitCode::from(if report.is_clean() { 0 } else { REFUSED }))
 }
 
-fn text(control: &Control, report: &AuditReport) -> String {
+fn text(report: &AuditReport) -> String {
     let mut text = String::new();
     for finding in &report.findings {
         let style = state_style("broken");
@@ -61,10 +59,9 @@ fn text(control: &Control, report: &AuditReport) -> String {
     let count = |n: u64, one| counted(usize::try_from(n).unwrap_or(usize::MAX), one);
     let looked = format!("{} in {}", count(report.events, "event"), count(report.streams, "stream"));
     let findings = report.findings.len() as u64 + report.more;
-    let word = match (findings, control.seen()) {
-        (0, Seen::WentBack { .. }) => "broken: it went back in time".to_owned(),
-        (0, _) => "intact".to_owned(),
-        (findings, _) => format!("broken: {}", count(findings, "finding")),
+    let word = match findings {
+        0 => "intact".to_owned(),
+        findings => format!("broken: {}", count(findings, "finding")),
     };
     text + &format!("{word}; {looked}\n")
 }

@@ -133,7 +133,7 @@ fn a_receipt_says_for_ever_what_it_said_first() {
     project.ok(&refund("txn_2", 500_000, &[], "true").each());
     let after = receipts();
     assert_eq!(after[..2], before[..], "resolving and using came later");
-    assert_eq!((&after[2]["error"], &after[2]["result"]), (&json!("looked"), &json!("failed")));
+    assert_eq!((&after[2]["answered"]["reason"], &after[2]["result"]), (&json!("looked"), &json!("failed")));
     assert_eq!(after[3]["approval"]["status"], "consumed");
 }
 
