@@ -13,6 +13,7 @@ mod lists;
 mod marks;
 #[cfg(feature = "fault")]
 mod policies;
+mod processes;
 mod receipts;
 mod results;
 mod secrets;
