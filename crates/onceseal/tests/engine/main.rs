@@ -23,4 +23,5 @@ mod sweeping;
 mod unknown;
 #[cfg(feature = "fault")]
 mod unwritten;
+mod user_cases;
 mod waits;
