@@ -13,6 +13,7 @@ mod lists;
 mod marks;
 #[cfg(feature = "fault")]
 mod policies;
+mod processes;
 mod receipts;
 mod results;
 mod secrets;
@@ -22,4 +23,5 @@ mod sweeping;
 mod unknown;
 #[cfg(feature = "fault")]
 mod unwritten;
+mod user_cases;
 mod waits;
