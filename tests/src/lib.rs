@@ -1,5 +1,6 @@
 //! Tests of Onceseal as a whole. What they share stands here.
 
+pub mod bench;
 pub mod chance;
 pub mod outage;
 pub mod place;

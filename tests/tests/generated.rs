@@ -49,3 +49,29 @@ fn the_page_of_event_kinds_is_what_the_program_says() {
     }
     check("crates/onceseal-core/src/journal/kinds.md", &page);
 }
+
+#[test]
+fn every_test_that_the_guarantees_name_exists() {
+    fn sources(directory: &Path, text: &mut String) {
+        for entry in
+            fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path())
+        {
+            let hidden = entry.file_name().is_some_and(|name| name == "target");
+            if entry.is_dir() && !hidden {
+                sources(&entry, text);
+            } else if entry.extension().is_some_and(|ending| ending == "rs") {
+                text.push_str(&fs::read_to_string(&entry).expect("text"));
+            }
+        }
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut source = String::new();
+    sources(&root.join("crates"), &mut source);
+    sources(&root.join("tests"), &mut source);
+    let page = fs::read_to_string(root.join("docs/guarantees.md")).expect("the page");
+    let names = page
+        .split('`')
+        .filter(|name| name.starts_with('p') && name.as_bytes().get(1).is_some_and(u8::is_ascii_digit));
+    let missing: Vec<_> = names.filter(|name| !source.contains(&format!("fn {name}("))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}

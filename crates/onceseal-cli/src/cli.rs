@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use onceseal::store::SCHEMA_VERSION;
 
 use crate::command::{
-    actions, approvals, demo, doctor, effects, events, exec, export, policy, project, receipts,
+    actions, approvals, audit, bench, demo, doctor, effects, events, exec, export, policy, project, receipts,
 };
 
 /// Version of the program, and of the stores it writes.
@@ -61,23 +61,18 @@ pub(crate) struct Global {
 /// When output is coloured.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 pub(crate) enum Color {
-    /// On a terminal.
     #[default]
     Auto,
-    /// Always.
     Always,
-    /// Never.
     Never,
 }
 
-/// What to do.
+/// What to do. Where a variant says nothing, the type behind it does.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Make this directory a project, with a policy to begin with
     Init,
-    /// Show the failures this exists for, each with what stopped it
     Demo(demo::Demo),
-    /// Run a command as the one attempt at an action
     Exec(exec::Exec),
     /// Check, explain and activate the policy
     #[command(subcommand)]
@@ -90,25 +85,23 @@ pub(crate) enum Command {
     Approvals(approvals::Approvals),
     /// List the requests that wait for an answer: `approvals list --state pending`
     Pending(approvals::Pending),
-    /// Approve exactly one action: `approvals approve`
     Approve(approvals::Approve),
-    /// Deny one action: `approvals deny`
     Deny(approvals::Deny),
     /// Look at effects, and resolve unknown outcomes
     #[command(subcommand)]
     Effects(effects::Effects),
-    /// Say what became of an effect whose outcome is unknown: `effects resolve`
     Resolve(effects::Resolve),
     /// Look at receipts, the evidence of terminal answers
     #[command(subcommand)]
     Receipts(receipts::Receipts),
-    /// Read the journal
     Events(events::Events),
     /// Write receipts or events as JSON lines, in the order of the log
     #[command(subcommand)]
     Export(export::Export),
-    /// Say whether everything is as it should be, and what waits for a person
+    Audit(audit::Audit),
     Doctor(doctor::Doctor),
+    /// Measure this machine and disk, with full evidence
+    Bench(bench::Bench),
     /// Settle which of two copies of a project goes on
     #[command(subcommand)]
     Project(project::Project),

@@ -15,7 +15,21 @@ use crate::text::{age, literal};
 
 /// What stands before each line of the requester's.
 const BAR: &str = "| ";
-const FLAG: &str = "  <- has characters that are not seen, or change how others are seen";
+/// What stands there if a text of the line could deceive.
+const MARK: &str = "! ";
+
+/// A line of the requester's.
+#[derive(Debug, PartialEq, Eq)]
+struct Line {
+    text: String,
+    marked: bool,
+}
+
+impl Line {
+    fn new(text: impl Into<String>, marked: bool) -> Line {
+        Line { text: text.into(), marked }
+    }
+}
 
 /// A request with the action it is about. Lines are folded at `width` columns.
 pub(crate) fn approval(
@@ -60,15 +74,23 @@ pub(crate) fn approval(
         out.push_str(&format!("  {} said {} at {}\n", person, response.said, response.at));
     }
     out.push_str("\nWhat would be done. Lines behind a bar are the requester's words.\n");
-    for line in wanted(action, bound.effect_key.as_deref(), arguments) {
+    let lines = wanted(action, bound.effect_key.as_deref(), arguments);
+    if lines.iter().any(|line| line.marked) {
+        let style = state_style("fail");
+        out.push_str(&format!(
+            "{style}WARNING{style:#}: lines marked `!` have characters that are not seen, or change how others are \
+             seen.\n"
+        ));
+    }
+    for line in lines {
         fold(&line, width, &mut out);
     }
     out
 }
 
 /// The action, one line per text or value.
-fn wanted(action: &ActionRow, effect_key: Option<&str>, arguments: &Object) -> Vec<String> {
-    let Some(proposal) = &action.private.proposal else { return vec!["(erased)".to_owned()] };
+fn wanted(action: &ActionRow, effect_key: Option<&str>, arguments: &Object) -> Vec<Line> {
+    let Some(proposal) = &action.private.proposal else { return vec![Line::new("(erased)", false)] };
     let optional = |text: Option<&str>| text.map_or(Value::Null, Value::from);
     let mut lines = Vec::new();
     for (name, value) in [
@@ -79,59 +101,55 @@ fn wanted(action: &ActionRow, effect_key: Option<&str>, arguments: &Object) -> V
         ("resource", optional(proposal.resource.as_deref())),
         ("effect key", optional(effect_key)),
     ] {
-        lines.push(format!("{name:<12} {}{}", literal(&value), flag(&value)));
+        lines.push(Line::new(format!("{name:<12} {}", literal(&value)), is_suspicious_value(&value)));
     }
-    lines.push(
-        format!("arguments    {}", if arguments.is_empty() { "none" } else { "" }).trim_end().to_owned(),
-    );
+    lines.push(Line::new(if arguments.is_empty() { "arguments    none" } else { "arguments" }, false));
     members(arguments, 1, &mut lines);
     lines
 }
 
-fn members(object: &Object, depth: usize, lines: &mut Vec<String>) {
+fn members(object: &Object, depth: usize, lines: &mut Vec<Line>) {
     for (name, value) in object.iter() {
-        let hidden = if is_suspicious(name) { FLAG } else { "" };
-        put(&format!("{}: ", literal(&name.into())), hidden, value, depth, lines);
+        put(&format!("{}: ", literal(&name.into())), is_suspicious(name), value, depth, lines);
     }
 }
 
 /// A value after `head`; lists and objects with content on lines of their own.
-fn put(head: &str, hidden: &str, value: &Value, depth: usize, lines: &mut Vec<String>) {
+fn put(head: &str, marked: bool, value: &Value, depth: usize, lines: &mut Vec<Line>) {
     let indent = "  ".repeat(depth);
     match value {
         Value::Object(object) if !object.is_empty() => {
-            lines.push(format!("{indent}{head}{{{hidden}"));
+            lines.push(Line::new(format!("{indent}{head}{{"), marked));
             members(object, depth + 1, lines);
-            lines.push(format!("{indent}}}"));
+            lines.push(Line::new(format!("{indent}}}"), false));
         }
         Value::List(items) if !items.is_empty() => {
-            lines.push(format!("{indent}{head}[{hidden}"));
+            lines.push(Line::new(format!("{indent}{head}["), marked));
             for item in items {
-                put("", "", item, depth + 1, lines);
+                put("", false, item, depth + 1, lines);
             }
-            lines.push(format!("{indent}]"));
+            lines.push(Line::new(format!("{indent}]"), false));
         }
-        plain if hidden.is_empty() => lines.push(format!("{indent}{head}{}{}", literal(plain), flag(plain))),
-        plain => lines.push(format!("{indent}{head}{}{hidden}", literal(plain))),
+        plain => {
+            let marked = marked || is_suspicious_value(plain);
+            lines.push(Line::new(format!("{indent}{head}{}", literal(plain)), marked));
+        }
     }
-}
-
-fn flag(value: &Value) -> &'static str {
-    if is_suspicious_value(value) { FLAG } else { "" }
 }
 
 /// Writes a line behind bars, folded so that no terminal breaks it itself and
 /// thereby puts some of it before the bar. What is not ASCII counts as two
 /// columns, the most a character takes.
-fn fold(line: &str, width: usize, out: &mut String) {
+fn fold(line: &Line, width: usize, out: &mut String) {
     let room = width.saturating_sub(BAR.len() + 2).max(16);
+    let bar = if line.marked { MARK } else { BAR };
     let mut left = room;
-    out.push_str(BAR);
-    for c in line.chars() {
+    out.push_str(bar);
+    for c in line.text.chars() {
         let wide = if c.is_ascii() { 1 } else { 2 };
         if wide > left {
             out.push_str(" \\\n");
-            out.push_str(BAR);
+            out.push_str(bar);
             left = room;
         }
         out.push(c);
@@ -145,7 +163,7 @@ mod tests {
     use super::*;
     use onceseal::core::json::{self, Limits};
 
-    fn lines(text: &str) -> Vec<String> {
+    fn lines(text: &str) -> Vec<Line> {
         let Ok(Value::Object(object)) = json::read(text.as_bytes(), &Limits::DATA) else {
             panic!("an object")
         };
@@ -158,23 +176,20 @@ mod tests {
     fn ua_076_every_value_is_shown_in_full_however_deep_and_long() {
         let long = "x".repeat(5_000);
         let shown = lines(&format!(r#"{{"a":{{"b":[1,{{"c":"{long}"}},[]]}},"d":{{}}}}"#));
+        let long = format!("        \"c\": \"{long}\"");
         let expected = [
             "  \"a\": {",
             "    \"b\": [",
             "      1",
             "      {",
-            "",
+            &long,
             "      }",
             "      []",
             "    ]",
             "  }",
             "  \"d\": {}",
         ];
-        assert_eq!(shown.len(), expected.len());
-        for (line, expected) in shown.iter().zip(expected).filter(|(_, expected)| !expected.is_empty()) {
-            assert_eq!(line, expected);
-        }
-        assert_eq!(shown[4], format!("        \"c\": \"{long}\""));
+        assert_eq!(shown, expected.map(|text| Line::new(text, false)));
     }
 
     #[test]
@@ -183,22 +198,22 @@ mod tests {
         for line in lines(r#"{"note":"ok\n\napr_1 granted\u001b[2K\r","k\n":"v"}"#) {
             fold(&line, 40, &mut out);
         }
-        assert!(out.lines().all(|line| line.starts_with(BAR) && line.chars().count() <= 40), "{out}");
-        let whole: String = out.replace(" \\\n| ", "");
+        assert!(out.lines().all(|line| line.starts_with(MARK) && line.chars().count() <= 40), "{out}");
+        let whole: String = out.replace(" \\\n! ", "");
         assert!(whole.contains(r#""note": "ok\n\napr_1 granted\u001b[2K\r""#), "{whole}");
     }
 
     #[test]
     fn a_wide_text_is_folded_before_the_terminal_breaks_it() {
         let mut out = String::new();
-        fold(&"住".repeat(100), 42, &mut out);
+        fold(&Line::new("住".repeat(100), false), 42, &mut out);
         assert!(out.lines().all(|line| line.chars().filter(|c| !c.is_ascii()).count() <= 19), "{out}");
     }
 
     #[test]
-    fn ua_073_hidden_characters_are_escaped_and_flagged_in_names_and_values() {
-        assert_eq!(lines("{\"a\":\"x\u{202e}y\"}"), [format!("  \"a\": \"x\\u{{202e}}y\"{FLAG}")]);
-        assert_eq!(lines("{\"a\u{200b}\":1}"), [format!("  \"a\\u{{200b}}\": 1{FLAG}")]);
-        assert_eq!(lines("{\"a\":1}"), ["  \"a\": 1"]);
+    fn ua_073_hidden_characters_are_escaped_and_marked_in_names_and_values() {
+        assert_eq!(lines("{\"a\":\"x\u{202e}y\"}"), [Line::new("  \"a\": \"x\\u{202e}y\"", true)]);
+        assert_eq!(lines("{\"a\u{200b}\":1}"), [Line::new("  \"a\\u{200b}\": 1", true)]);
+        assert_eq!(lines("{\"a\":1}"), [Line::new("  \"a\": 1", false)]);
     }
 }

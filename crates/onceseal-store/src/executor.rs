@@ -165,8 +165,11 @@ impl<'a> Batch<'a> {
                 Read::Stream(stream) => Some(*stream),
                 _ => None,
             }));
+            crate::fault::reach("after_load")?;
             let now = self.now(command, &touched);
-            match catch_unwind(AssertUnwindSafe(|| self.fold(command, now))) {
+            let folded = catch_unwind(AssertUnwindSafe(|| self.fold(command, now)));
+            crate::fault::reach("after_decide")?;
+            match folded {
                 Ok(Ok(folded)) => return Ok(Ok(self.merge(folded))),
                 Ok(Err(Stop::Need(more))) => needed = more,
                 Ok(Err(Stop::Refused(error))) => return Ok(Err(error)),

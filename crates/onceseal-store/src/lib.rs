@@ -22,6 +22,7 @@ mod sqlite;
 mod store;
 mod time;
 pub mod turnstile;
+pub mod yardstick;
 
 pub use error::StoreError;
 pub use parts::{Options, Parts};

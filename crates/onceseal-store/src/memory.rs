@@ -1,6 +1,8 @@
 //! A store in memory: for tests, demonstrations and simulation. It forgets
 //! everything with its process, and says so by its type.
 
+mod raw;
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

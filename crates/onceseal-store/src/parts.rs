@@ -116,7 +116,7 @@ impl Parts {
         };
         let pool = Arc::new(Pool::new(connector.clone(), row));
         let clock = BatchClock::new(options.clock.clone());
-        let backend = SqliteBackend::new(connector, pool.clone(), turnstile, clock, (row, tenant.id))?;
+        let backend = SqliteBackend::new(connector, turnstile, clock, (row, tenant.id))?;
         Ok(Parts {
             tenant,
             owner: options.owner.clone(),

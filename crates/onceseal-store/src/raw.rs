@@ -1,94 +1,141 @@
-//! The yardstick of benchmarks: a program that writes the final rows of a
-//! store to another file in the same batches, with the same settings, and does
-//! nothing else. It decides nothing, reads nothing and updates nothing, so its
-//! pace is what SQLite gives for these rows on this disk.
+//! What is stored, as it is stored: for whoever checks all of it.
+//!
+//! Nothing here fails because of what a row holds. A row that is not of the
+//! shape it is written in is named, and the rest is read on.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::time::{Duration, Instant};
-
-use rusqlite::params_from_iter;
-use rusqlite::types::Value;
+use onceseal_core::code::Code;
+use onceseal_core::hash::Hash;
+use onceseal_core::journal::{Key, Payload, Stamp};
+use onceseal_core::stream::StreamId;
+use onceseal_core::view::Loaded;
 
 use crate::error::StoreError;
-use crate::sqlite::Connector;
+use crate::read::StoredEvent;
 
-/// How a replay went.
-#[derive(Debug, Clone, Copy)]
-pub struct Replay {
-    /// Transactions committed.
-    pub batches: u64,
-    /// The time they took.
-    pub elapsed: Duration,
+/// A row that is not of the shape it is written in, with the first column that
+/// holds something else than it should.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Misshapen(pub &'static str);
+
+impl From<Misshapen> for StoreError {
+    fn from(Misshapen(column): Misshapen) -> StoreError {
+        StoreError::with(Code::Corrupt, format!("{column} does not hold what is written there"))
+    }
 }
 
-/// One row: into which table, and its values.
-type Insert = (usize, Vec<Value>);
-
-const TABLES: [(&str, usize); 4] = [("streams", 8), ("events", 14), ("payloads", 3), ("keys", 5)];
-
-/// Writes the rows that `source` holds after log position `after` into
-/// `target`, a new store file: a transaction for each batch of events that
-/// were recorded at one time, at most `most` transactions.
-///
-/// # Errors
-/// Either file cannot be used.
-pub fn replay(source: &Path, target: &Path, after: u64, most: usize) -> Result<Replay, StoreError> {
-    let batches = batches(source, after, most)?;
-    let connector = Connector::new(target.to_owned(), None)?;
-    connector.found("default", 0)?;
-    let connection = connector.raw_writer()?;
-    let mut statements = Vec::new();
-    for (table, columns) in TABLES {
-        let marks = vec!["?"; columns].join(", ");
-        statements.push(connection.prepare(&format!("INSERT OR REPLACE INTO {table} VALUES ({marks})"))?);
-    }
-    let (mut begin, mut commit) = (connection.prepare("BEGIN IMMEDIATE")?, connection.prepare("COMMIT")?);
-    let start = Instant::now();
-    for batch in &batches {
-        begin.execute([])?;
-        for (table, values) in batch {
-            statements[*table].execute(params_from_iter(values))?;
-        }
-        commit.execute([])?;
-    }
-    Ok(Replay { batches: batches.len() as u64, elapsed: start.elapsed() })
+/// All that is stored of one stream, or the next part of it.
+#[derive(Debug, Clone)]
+pub struct Whole {
+    /// Its number, in the order in which streams were made.
+    pub ordinal: i64,
+    /// What it is called.
+    pub stream: Result<StreamId, Misshapen>,
+    /// Its row; never absent.
+    pub row: Loaded,
+    /// Its events by sequence.
+    pub events: Vec<RawEvent>,
 }
 
-/// The rows of each batch: a stream with its first event, its keys with its
-/// last one.
-fn batches(source: &Path, after: u64, most: usize) -> Result<Vec<Vec<Insert>>, StoreError> {
-    let connection = Connector::new(source.to_owned(), None)?.raw_writer()?;
-    let after = i64::try_from(after).unwrap_or(i64::MAX);
-    let (mut of_position, mut first, mut last) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-    let (mut batch, mut before) = (0, None);
-    let mut events =
-        connection.prepare("SELECT position, at, stream FROM events WHERE position > ?1 ORDER BY 1")?;
-    let mut found = events.query([after])?;
-    while let Some(row) = found.next()? {
-        let (position, at, stream): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        if before.is_some_and(|before| before != at) {
-            batch += 1;
-        }
-        if batch == most {
-            break;
-        }
-        before = Some(at);
-        of_position.insert(position, batch);
-        first.entry(stream).or_insert(batch);
-        last.insert(stream, batch);
-    }
-    let mut batches = vec![Vec::new(); batch.min(most - 1) + 1];
-    // Streams before the events that refer to them, each by the column that says when.
-    for (table, column, when) in [(0, 0, &first), (1, 0, &of_position), (2, 0, &of_position), (3, 3, &last)] {
-        let mut rows = connection.prepare(&format!("SELECT * FROM {}", TABLES[table].0))?;
-        let mut found = rows.query([])?;
-        while let Some(row) = found.next()? {
-            if let Some(batch) = when.get(&row.get(column)?) {
-                let values = (0..TABLES[table].1).map(|at| row.get(at)).collect::<Result<_, _>>()?;
-                batches[*batch].push((table, values));
-            }
-        }
-    }
-    Ok(batches)
+/// An event and the text beside it.
+#[derive(Debug, Clone)]
+pub struct RawEvent {
+    /// Its place in the log as stored.
+    pub position: i64,
+    /// Its number in the stream as stored.
+    pub sequence: i64,
+    /// The event.
+    pub event: Result<StoredEvent, Misshapen>,
+    /// The text.
+    pub payload: Result<Option<Payload>, Misshapen>,
+}
+
+/// Streams of one page.
+#[derive(Debug, Clone, Default)]
+pub struct Wholes {
+    /// The streams by ordinal.
+    pub streams: Vec<Whole>,
+    /// Whether the page ended before the last stream did.
+    pub more: bool,
+}
+
+/// One place of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// The place as stored.
+    pub position: i64,
+    /// What stands there.
+    pub at: Logged,
+}
+
+/// What stands at a place of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Logged {
+    /// An event of the tenant.
+    Own {
+        /// The number of its stream.
+        ordinal: i64,
+        /// Where and when it stands in its stream.
+        stamp: Stamp,
+        /// Its hash.
+        hash: Hash,
+    },
+    /// An event of another tenant in the same file.
+    Another,
+    /// An event of a stream that is not there.
+    Stray {
+        /// The number of that stream.
+        ordinal: i64,
+    },
+    /// An event that cannot be placed.
+    Misshapen(Misshapen),
+}
+
+/// A key as stored: which index, its bytes, and what it leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawKey {
+    /// Number of the index.
+    pub index: i64,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Number of the stream.
+    pub ordinal: i64,
+    /// The event; 0 for the stream itself.
+    pub sequence: i64,
+}
+
+/// Reading everything of the tenant, by pages.
+pub trait Raw {
+    /// The numbers of streams after one, ascending.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn ordinals(&self, after: i64, limit: usize) -> Result<Vec<i64>, StoreError>;
+
+    /// The streams numbered `from` to `to`, with all that is stored of them:
+    /// about `limit` events, and no more text than fits into memory at ease. Of
+    /// the stream `from` only the events with a sequence above `after`, so that
+    /// a page can go on where the last one ended.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn wholes(&self, from: i64, to: i64, after: i64, limit: usize) -> Result<Wholes, StoreError>;
+
+    /// The log after a position, in order, the places of other tenants among
+    /// them.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn entries(&self, after: i64, limit: usize) -> Result<Vec<Entry>, StoreError>;
+
+    /// All keys after one, by index, bytes and stream.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn raw_keys(&self, after: Option<&RawKey>, limit: usize) -> Result<Vec<RawKey>, StoreError>;
+
+    /// The sequence that this key of this stream leads to, if it is stored.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn raw_key(&self, key: &Key, ordinal: i64) -> Result<Option<i64>, StoreError>;
 }

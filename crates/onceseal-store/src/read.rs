@@ -8,6 +8,7 @@ use onceseal_core::stream::StreamId;
 use onceseal_core::view::Loaded;
 
 use crate::error::StoreError;
+use crate::raw::Raw;
 
 /// An event as it is stored. The hash of the stream's previous event is not
 /// stored with it.
@@ -57,7 +58,7 @@ pub struct Hit {
 
 /// A consistent picture of the store, held at most for one page or one stream:
 /// it keeps the write-ahead log from being recycled.
-pub trait Snapshot {
+pub trait Snapshot: Raw {
     /// A stream's row.
     ///
     /// # Errors

@@ -6,20 +6,34 @@
 //! and records everything in a verifiable journal.
 
 mod attempt;
+pub mod audit;
+pub mod blocking;
 mod call;
+mod claim;
 pub mod config;
 mod control;
 mod error;
+#[cfg(feature = "fault")]
+pub mod fault;
+#[cfg(not(feature = "fault"))]
+mod fault;
+#[cfg(feature = "http")]
+pub mod http;
 mod keeper;
 mod open;
+mod outcome;
+mod permit;
 pub mod process;
+mod receipt;
 pub mod render;
+mod secrets;
 mod seen;
 mod sweep;
 pub mod views;
 mod watch;
 
 pub use attempt::Call;
+pub use audit::{AuditOptions, AuditReport, audit};
 pub use call::{CallOptions, Proposing, Receipt, Resuming};
 pub use control::Control;
 pub use error::{Error, Executed, Failure};

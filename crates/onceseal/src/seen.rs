@@ -40,7 +40,11 @@ impl Seen {
             Err(error) => return Ok(Seen::Unreadable(error)),
         };
         store.read(|snapshot| {
-            let there = snapshot.log(mark.position.saturating_sub(1), 1)?.pop();
+            let there = match snapshot.log(mark.position.saturating_sub(1), 1) {
+                // What does not decode is not what was seen.
+                Err(error) if error.code() == Code::Corrupt => None,
+                log => log?.pop(),
+            };
             Ok(match there {
                 Some(event) if event.position == mark.position && event.hash.0 == mark.hash => {
                     Seen::All(mark.position)

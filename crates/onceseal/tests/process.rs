@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::future;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +15,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use onceseal::process::{Ended, Event, Process, ProcessOutcome, SpawnErrorKind, classify};
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitId, WaitIdOptions, test_kill_process, waitid};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
@@ -145,50 +148,63 @@ async fn environment_directory_and_arguments_reach_the_program_unchanged() {
     assert_eq!(ended(&process).await, Ended::Exit(0));
 }
 
-#[tokio::test(start_paused = true)]
-async fn at_the_deadline_the_whole_group_is_killed_though_it_ignores_sigterm() {
+/// Runs a script to its deadline, and with `no_grace` the clock to the end of
+/// the grace; what happened, and what was written to the pipe `$1` after its
+/// first line.
+async fn to_the_deadline(script: &str, no_grace: bool) -> (Ended, Vec<Event>, String) {
     let fifo = Fifo::new();
-    // The grandchild outlives its parent and holds the pipe.
-    let process =
-        sh(r#"trap "" TERM; exec 3>"$1"; sh -c 'echo ready >&3; while :; do sleep 60; done' & wait; wait"#)
-            .arg(&fifo.path);
+    let process = sh(script).arg(&fifo.path);
     let (ready, rest) = fifo.read();
     let deadline = tokio::time::Instant::now() + HOUR;
-    let mut events = Vec::new();
+    let events = RefCell::new(Vec::new());
     let _held = hold_the_clock();
     let time_passes = async {
-        assert_eq!(ready.await.unwrap(), "ready\n");
-        loop {
-            tokio::time::advance(HOUR).await;
+        ready.await.unwrap();
+        tokio::time::advance(HOUR).await;
+        while no_grace && !events.borrow().contains(&Event::Killed) {
+            tokio::time::advance(Duration::from_secs(1)).await;
         }
+        future::pending().await
     };
     let ran = tokio::select! {
-        ran = process.run(deadline.into_std(), |event| events.push(event)) => ran,
+        ran = process.run(deadline.into_std(), |event| events.borrow_mut().push(event)) => ran,
         () = time_passes => unreachable!("time does not end"),
     };
-    assert_eq!(ran.ended, Ended::TimedOut);
-    assert!(matches!(events[..], [Event::Started { .. }, Event::Deadline, Event::Killed, ..]), "{events:?}");
-    assert_eq!(rest.recv_timeout(PATIENCE).as_deref(), Ok(""), "a grandchild lives on");
-    let outcome = classify(&ran.ended, &(0..=255).collect());
-    assert_eq!(outcome, ProcessOutcome::Unknown { code: "timed_out".into() });
+    let rest = rest.recv_timeout(PATIENCE).expect("somebody still holds the pipe");
+    (ran.ended, events.into_inner(), rest)
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_deadline_the_whole_group_is_killed() {
+    let grandchild =
+        r#"exec 3>"$1"; sh -c 'trap "" TERM; echo ready >&3; while :; do sleep 60; done' & wait"#;
+    let stubborn = format!("trap '' TERM; {grandchild}; wait");
+    for script in [grandchild, &stubborn] {
+        let (ended, events, _) = to_the_deadline(script, true).await;
+        assert_eq!(ended, Ended::TimedOut);
+        let [Event::Started { pid }, Event::Deadline, Event::Killed] = events[..] else {
+            panic!("{events:?}");
+        };
+        let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+        assert_eq!(test_kill_process(pid), Err(Errno::SRCH), "the program lives on");
+        let outcome = classify(&ended, &(0..=255).collect());
+        assert_eq!(outcome, ProcessOutcome::Unknown { code: "timed_out".into() });
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn p06_a_program_that_ends_well_only_after_the_deadline_is_unknown() {
-    let fifo = Fifo::new();
-    let process = sh(r#"exec 3>"$1"; trap 'echo cleaned >&3; exit 0' TERM; echo ready >&3; sleep 60 & wait"#)
-        .arg(&fifo.path);
-    let (ready, rest) = fifo.read();
-    let deadline = tokio::time::Instant::now() + HOUR;
-    let _held = hold_the_clock();
-    let advance = async {
-        ready.await.unwrap();
-        tokio::time::advance(HOUR).await;
-    };
-    let (ran, ()) = tokio::join!(process.run(deadline.into_std(), |_| {}), advance);
-    assert_eq!(ran.ended, Ended::TimedOut);
-    // It had its grace, which has not passed on this clock.
-    assert_eq!(rest.recv_timeout(PATIENCE).as_deref(), Ok("cleaned\n"));
+    let script = r#"exec 3>"$1"; trap 'echo cleaned >&3; exit 0' TERM; echo ready >&3; sleep 60 & wait"#;
+    let (ended, _, written) = to_the_deadline(script, false).await;
+    assert_eq!((ended, written.as_str()), (Ended::TimedOut, "cleaned\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopped_program_has_its_grace_too() {
+    let script = r#"exec 3>"$1"; trap 'echo cleaned >&3; exit 0' TERM
+        (kill -STOP $$; echo ready >&3) & wait; sleep 60 & wait"#;
+    let (ended, _, written) = to_the_deadline(script, false).await;
+    assert_eq!((ended, written.as_str()), (Ended::TimedOut, "cleaned\n"));
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use rusqlite::ffi;
 use super::log::File;
 
 /// A kind of call to a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     /// Reading bytes.
     Read,
@@ -24,7 +24,9 @@ pub enum Fault {
     Full,
     /// The disk fails: half of the bytes are written or read, none is synced.
     Broken,
-    /// Fewer bytes are read than the file has; the rest reads as zeros.
+    /// Fewer bytes are read than the file has; the rest reads as zeros. Only of
+    /// the log: of the database SQLite takes it for the end of the file, goes on
+    /// with the zeros, and nothing above it can notice.
     Short,
     /// A sync that says it was done and was not.
     Lie,

@@ -16,7 +16,7 @@ use onceseal::views::{Filter, action_state, state_numbers};
 use onceseal::{CallOptions, Control, Error, render};
 
 use super::call::CallArgs;
-use super::exec::{action, approval, unlisted};
+use super::exec::{action, approval};
 use super::list::{self, Pages};
 use super::refused;
 use crate::context::{Context, wait};
@@ -106,10 +106,7 @@ fn submit(context: &Context, submit: &Submit) -> Result<ExitCode, CliError> {
         Ok(Reply::Ended { action, .. }) => (action, None, None),
         Ok(_) => return Err(Error::Unexpected.into()),
         Err(Error::Refused(refusal)) => {
-            let told = refused::explained(&control, &refusal);
-            let unknown = refusal.reason.as_deref() == Some("unknown_action");
-            let policy = &config.policy.policy;
-            return Err(if unknown { unlisted(told, policy, &submit.call.action) } else { told });
+            return Err(refused::call(&control, &config.policy.policy, &submit.call.action, &refusal));
         }
         Err(error) => return Err(error.into()),
     };

@@ -36,9 +36,7 @@ pub(crate) enum Approvals {
     List(List),
     /// Show one request, with the whole action it is about
     Show(Show),
-    /// Approve exactly one action, once
     Approve(Approve),
-    /// Deny one action
     Deny(Deny),
     /// Take back a request or an approval that was not used
     Revoke {
@@ -93,6 +91,8 @@ pub(crate) struct Approve {
 }
 
 /// Deny one action
+///
+/// One no ends a request that waits. After the grant, it takes the approval back.
 #[derive(Debug, Args)]
 pub(crate) struct Deny {
     /// The request
@@ -203,7 +203,7 @@ impl Request {
         let mut action = as_object(render::action(self.row.action, &self.action));
         action.insert("arguments", self.arguments.clone());
         action.insert("arguments_have_hidden_characters", suspicious);
-        object.insert("action", action);
+        object.insert("whole_action", action);
         object
     }
 }

@@ -8,14 +8,11 @@ use onceseal::core::json::{Object, Value};
 use onceseal::{Control, Opening, Seen};
 
 use crate::context::Context;
-use crate::error::{CliError, REFUSED};
+use crate::error::{CliError, REFUSED, UNCHECKED};
 use crate::table::state_style;
 use crate::text::shown;
 
 mod checks;
-
-/// Exit status: something could not be checked.
-const UNCHECKED: u8 = 3;
 
 /// Say whether everything is as it should be, and what waits for a person
 #[derive(Debug, Args)]
@@ -136,6 +133,15 @@ fn accept_went_back(context: &Context, reason: String) -> Result<ExitCode, CliEr
         None => "nothing to accept: the store has all that was seen of it".to_owned(),
     };
     tell(context, "accepted_went_back", &text)
+}
+
+/// What is missing of a log of which more was seen.
+fn lost(seen: u64, found: u64) -> String {
+    if found < seen {
+        format!("entries {} to {seen} of the log were seen and are gone", found + 1)
+    } else {
+        format!("entry {seen} of the log is another than was seen")
+    }
 }
 
 fn tell(context: &Context, name: &str, text: &str) -> Result<ExitCode, CliError> {

@@ -31,7 +31,6 @@ pub(crate) enum Effects {
         /// The effect key
         key: String,
     },
-    /// Say what became of an effect whose outcome is unknown
     Resolve(Resolve),
 }
 

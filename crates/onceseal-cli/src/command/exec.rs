@@ -9,7 +9,7 @@ use std::time::Instant;
 use clap::Args;
 use onceseal::core::id::{ActionId, ApprovalId};
 use onceseal::core::json::{Object, Value};
-use onceseal::core::policy::{Facts, Policy, Reason};
+use onceseal::core::policy::Policy;
 use onceseal::core::time::{Span, Timestamp};
 use onceseal::process::{Ended, GRACE_MAX, Process, ProcessOutcome, classify};
 use onceseal::{Call, CallOptions, Control, Error, Failure, Receipt};
@@ -28,7 +28,8 @@ use crate::text::literal;
 /// --not-executed-on, and a command that could not be started.
 ///
 /// The command finds ONCESEAL_ACTION, ONCESEAL_ATTEMPT and, if the action has one, ONCESEAL_EFFECT_KEY in its
-/// environment. It runs in a process group of its own, which is stopped at the deadline.
+/// environment. It runs in a process group of its own, which is stopped at the deadline. Its output passes through;
+/// with --json the outcome is the last line of stdout, or an error object the last of stderr.
 #[derive(Debug, Args)]
 pub(crate) struct Exec {
     #[command(flatten)]
@@ -238,13 +239,7 @@ fn told(control: &Control, policy: &Policy, name: &str, error: Error, ended: Opt
                 None => told,
             }
         }
-        Error::Refused(refusal) => {
-            let told = refused::explained(control, &refusal);
-            match refusal.reason.as_deref() {
-                Some(reason) if reason == Reason::UnknownAction.to_string() => unlisted(told, policy, name),
-                _ => told,
-            }
-        }
+        Error::Refused(refusal) => refused::call(control, policy, name, &refusal),
         error => refused::of(control, error),
     };
     match ended {
@@ -260,16 +255,4 @@ fn asked(error: CliError, action: ActionId, approval: ApprovalId) -> CliError {
         .about("approval", approval.to_string())
         .next(format!("onceseal approve {approval}"))
         .next("then the same command again")
-}
-
-/// An action that the policy does not list, with the line that would.
-pub(crate) fn unlisted(error: CliError, policy: &Policy, name: &str) -> CliError {
-    let arguments = Object::new();
-    let facts = Facts { name, arguments: &arguments, environment: "", agent: "", user: None };
-    let Some(unknown) = policy.explain(&facts).unknown else { return error };
-    let similar = unknown.similar.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
-    error
-        .because(format!("the policy does not list this action{similar}"))
-        .next("to have people asked, add under `actions:` in onceseal.yaml")
-        .next(unknown.line_to_add)
 }

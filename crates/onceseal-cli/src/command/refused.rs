@@ -3,6 +3,8 @@
 use onceseal::core::code::Code;
 use onceseal::core::id::ActionId;
 use onceseal::core::journal::Row;
+use onceseal::core::json::Object;
+use onceseal::core::policy::{Facts, Policy, Reason};
 use onceseal::core::reply::{EffectNow, Refusal};
 use onceseal::store::read::row_of;
 use onceseal::{Control, Error};
@@ -90,6 +92,32 @@ pub(crate) fn explained(control: &Control, refusal: &Refusal) -> CliError {
         (Code::Duplicate, Some(receipt)) => error.next(format!("onceseal receipts show {receipt}")),
         _ => error.next(format!("onceseal effects show {}", shell(&key))),
     }
+}
+
+/// The refusal of a call, with what the policy says of it.
+pub(crate) fn call(control: &Control, policy: &Policy, name: &str, refusal: &Refusal) -> CliError {
+    let error = explained(control, refusal);
+    match (refusal.code, refusal.reason.as_deref()) {
+        (Code::PolicyDenied, Some(reason)) if reason == Reason::UnknownAction.to_string() => {
+            unlisted(error, policy, name)
+        }
+        (Code::PolicyDenied, _) => {
+            error.next(format!("onceseal policy explain {} … with the same arguments", shell(name)))
+        }
+        _ => error,
+    }
+}
+
+/// An action that the policy does not list, with the line that would.
+fn unlisted(error: CliError, policy: &Policy, name: &str) -> CliError {
+    let arguments = Object::new();
+    let facts = Facts { name, arguments: &arguments, environment: "", agent: "", user: None };
+    let Some(unknown) = policy.explain(&facts).unknown else { return error };
+    let similar = unknown.similar.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
+    error
+        .because(format!("the policy does not list this action{similar}"))
+        .next("to have people asked, add under `actions:` in onceseal.yaml")
+        .next(unknown.line_to_add)
 }
 
 /// What to do about an outcome that nobody knows.

@@ -173,6 +173,32 @@ impl Event {
         };
         receipt.into_iter().chain(policy).collect()
     }
+
+    /// The reference of the text kept beside this event, if it names one.
+    #[must_use]
+    pub fn payload(&self) -> Option<Hash> {
+        match &self.body {
+            Body::ActionStarted(_, sealed)
+            | Body::ActionWaiting(_, sealed)
+            | Body::ActionReady(_, sealed)
+            | Body::ActionEnded(_, sealed) => sealed.proposal.as_ref().map(|proposal| proposal.arguments),
+            Body::EffectSettled(_, sealed) | Body::EffectLate(_, sealed) => sealed.result,
+            Body::EffectReconciled(_, sealed) | Body::EffectResolved(_, sealed) => sealed.result,
+            Body::PolicyActivated(_, sealed) => sealed.text,
+            Body::NoteAppended(_, sealed) => sealed.body,
+            Body::ActionAnswered(..)
+            | Body::EffectAcquired(..)
+            | Body::EffectBegun(..)
+            | Body::EffectLapsed(..)
+            | Body::ApprovalRequested(..)
+            | Body::ApprovalAnswered(..)
+            | Body::ApprovalExpired(..)
+            | Body::ApprovalRevoked(..)
+            | Body::ApprovalConsumed(..)
+            | Body::StoreCreated(..)
+            | Body::StoreAccepted(..) => None,
+        }
+    }
 }
 
 impl Kind {

@@ -90,11 +90,16 @@ impl Connector {
     /// Brings the file to this program's schema and finds or makes the tenant.
     pub(crate) fn found(&self, tenant: &str, now: i64) -> Result<(i64, Tenant), StoreError> {
         let mut connection = self.writer()?;
+        empty_log(&connection)?;
+        crate::fault::reach("before_migrate")?;
         schema::migrate(&mut connection, now)?;
-        match find_tenant(&connection, tenant)? {
-            Some(found) => Ok(found),
-            None => make_tenant(&mut connection, tenant, now),
-        }
+        crate::fault::reach("after_migrate")?;
+        let found = match find_tenant(&connection, tenant)? {
+            Some(found) => found,
+            None => make_tenant(&mut connection, tenant, now)?,
+        };
+        crate::fault::reach("after_tenant")?;
+        Ok(found)
     }
 
     /// The tenant, if the file has it; changes nothing.
@@ -158,6 +163,19 @@ impl Connector {
         connection.set_prepared_statement_cache_capacity(0);
         Ok(connection)
     }
+}
+
+/// Brings what an earlier process left in the log into the database, before
+/// anything is promised on top of it.
+///
+/// Its last frames may come from memory: a sync of theirs failed, and no later
+/// one makes that good (fsync(2), EIO). Nothing recorded behind such a frame
+/// would outlive a power loss. Where another process has the file open, the
+/// log is its to know.
+fn empty_log(connection: &Connection) -> Result<(), StoreError> {
+    connection.busy_timeout(Duration::ZERO)?;
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok(connection.busy_timeout(BUSY)?)
 }
 
 /// What a connection says of its settings.

@@ -1,5 +1,7 @@
 //! Connections that read, and snapshots on them.
 
+mod raw;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use onceseal_core::journal::Payload;
@@ -8,7 +10,7 @@ use onceseal_core::view::Loaded;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::open::{Connector, settings};
-use super::{rows, statements};
+use super::{rows, schema, statements};
 use crate::error::StoreError;
 use crate::read::{Counts, Hit, Page, Readers, Snapshot, StoredEvent};
 
@@ -35,11 +37,6 @@ struct Idle {
 impl Pool {
     pub(crate) fn new(connector: Connector, tenant: i64) -> Pool {
         Pool { connector, tenant, idle: Mutex::default() }
-    }
-
-    /// Closes the connections that nobody uses; more are made when needed.
-    pub(super) fn clear(&self) {
-        self.idle().connections.clear();
     }
 
     fn idle(&self) -> MutexGuard<'_, Idle> {
@@ -142,7 +139,7 @@ impl Snapshot for SqliteSnapshot<'_> {
         let mut statement = self.connection()?.prepare_cached(statements::STREAM)?;
         let mut found = statement.query((self.tenant, stream.kind.number(), stream.name))?;
         match found.next()? {
-            Some(row) => rows::loaded(stream.kind, row),
+            Some(row) => Ok(rows::loaded(stream.kind, row, 1)),
             None => Ok(Loaded::Absent),
         }
     }
@@ -227,16 +224,22 @@ impl Snapshot for SqliteSnapshot<'_> {
     }
 
     fn integrity(&self) -> Result<Vec<String>, StoreError> {
-        let mut faults = Vec::new();
-        for check in ["integrity_check", "foreign_key_check"] {
-            let mut statement = self.connection()?.prepare(&format!("PRAGMA {check}"))?;
-            let mut found = statement.query([])?;
-            while let Some(row) = found.next()? {
-                match row.get::<_, String>(0)?.as_str() {
-                    "ok" => {}
-                    fault => faults.push(format!("{check}: {fault}")),
-                }
+        let mut faults = schema::faults(self.connection()?)?;
+        let mut statement = self.connection()?.prepare("PRAGMA integrity_check")?;
+        let mut found = statement.query([])?;
+        while let Some(row) = found.next()? {
+            let fault: String = row.get(0)?;
+            if fault != "ok" {
+                faults.push(fault);
             }
+        }
+        let mut statement = self.connection()?.prepare("PRAGMA foreign_key_check")?;
+        let mut found = statement.query([])?;
+        while let Some(row) = found.next()? {
+            let (table, number, parent): (String, Option<i64>, String) =
+                (row.get(0)?, row.get(1)?, row.get(2)?);
+            let number = number.map(|number| format!(" {number}")).unwrap_or_default();
+            faults.push(format!("row{number} of {table} names a row of {parent} that is not there"));
         }
         Ok(faults)
     }

@@ -1,6 +1,9 @@
 //! The schema and its migrations: numbered, forward only, one transaction each.
 
+use std::collections::BTreeMap;
+
 use onceseal_core::code::Code;
+use onceseal_core::json::escape_for_display;
 use rusqlite::Connection;
 
 use crate::error::StoreError;
@@ -73,6 +76,7 @@ pub(super) fn migrate(connection: &mut Connection, now: i64) -> Result<(), Store
             return Err(StoreError::with(Code::StoreForeign, "no migration leads on from its schema"));
         };
         transaction.execute_batch(sql)?;
+        crate::fault::reach("mid_migrate")?;
         transaction.execute(
             "INSERT INTO schema_migrations (id, name, applied_at) VALUES (?1, ?2, ?3)",
             (version + 1, name, now),
@@ -81,4 +85,36 @@ pub(super) fn migrate(connection: &mut Connection, now: i64) -> Result<(), Store
         transaction.pragma_update(None, "user_version", version + 1)?;
         transaction.commit()?;
     }
+}
+
+/// How the schema of a file differs from the one that the migrations make: one
+/// sentence for each table, index, trigger or view.
+pub(super) fn faults(connection: &Connection) -> Result<Vec<String>, StoreError> {
+    let ours = Connection::open_in_memory()?;
+    for (_, sql) in MIGRATIONS {
+        ours.execute_batch(sql)?;
+    }
+    let (expected, mut found) = (objects(&ours)?, objects(connection)?);
+    let mut faults = Vec::new();
+    for (object, sql) in expected {
+        match found.remove(&object) {
+            Some(other) if other == sql => {}
+            Some(_) => faults.push(format!("the {} {} is not as this program makes it", object.0, object.1)),
+            None => faults.push(format!("the {} {} is missing", object.0, object.1)),
+        }
+    }
+    let more = found.into_keys();
+    faults
+        .extend(more.map(|(what, name)| format!("the {what} {} is none of ours", escape_for_display(&name))));
+    Ok(faults)
+}
+
+/// What a schema has, by kind and name, with the text that made it; not what
+/// SQLite makes by itself.
+fn objects(connection: &Connection) -> Result<BTreeMap<(String, String), Option<String>>, StoreError> {
+    let sql = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
+    let mut statement = connection.prepare(sql)?;
+    let object = |row: &rusqlite::Row<'_>| Ok(((row.get(0)?, row.get(1)?), row.get(2)?));
+    let found = statement.query_map([], object)?;
+    Ok(found.collect::<Result<_, _>>()?)
 }

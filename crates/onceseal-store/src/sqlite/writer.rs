@@ -1,7 +1,6 @@
 //! The writer: one transaction per batch, statements prepared once.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use onceseal_core::code::Code;
 use onceseal_core::journal::{Key, Payload, Recorded};
@@ -12,7 +11,6 @@ use onceseal_core::view::{Loaded, Range};
 use rusqlite::{CachedStatement, Connection, ErrorCode, OptionalExtension};
 
 use super::open::{Connector, FileIdentity};
-use super::pool::Pool;
 use super::{rows, schema, statements};
 use crate::backend::{Backend, Changes, Fault, Loader, RowChange, Work};
 use crate::error::StoreError;
@@ -25,8 +23,7 @@ const STATEMENTS: usize = 24;
 /// The writer of one file for one tenant.
 pub(crate) struct SqliteBackend {
     connector: Connector,
-    connection: Option<Connection>,
-    pool: Arc<Pool>,
+    connection: Connection,
     turnstile: Turnstile,
     clock: BatchClock,
     opened: Opened,
@@ -43,50 +40,41 @@ struct Opened {
 impl SqliteBackend {
     pub(crate) fn new(
         connector: Connector,
-        pool: Arc<Pool>,
         turnstile: Turnstile,
         clock: BatchClock,
         (tenant, tenant_id): (i64, [u8; 16]),
     ) -> Result<SqliteBackend, StoreError> {
         let opened = Opened { file: connector.identity()?, tenant, tenant_id };
-        let connection = Some(prepare(&connector)?);
-        Ok(SqliteBackend { connector, connection, pool, turnstile, clock, opened })
+        let connection = connector.writer()?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        Ok(SqliteBackend { connector, connection, turnstile, clock, opened })
     }
 
-    /// Closes every connection of the process, opens the file again and commits
-    /// a marker: after that the file says whether the event at this position
-    /// with this hash was recorded.
+    /// Commits a marker on the connection whose COMMIT failed: after that the
+    /// file says whether the event at this position with this hash was recorded.
+    ///
+    /// It stays open: its index of the log knows which frames are committed.
+    /// Opened anew, SQLite believes every whole frame it reads, and one whose
+    /// sync failed is read from memory and may never reach the disk: a later
+    /// sync that succeeds says nothing of it (fsync(2), EIO). The marker takes
+    /// the place of such frames.
     fn look_again(&mut self, first: &Recorded, position: i64) -> Result<bool, StoreError> {
-        self.connection = None;
-        self.pool.clear();
         let _turn = self.turnstile.enter()?;
-        let mut connection = prepare(&self.connector)?;
-        let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let transaction =
+            self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         guard(&transaction, &self.connector, &self.opened)?;
         // The same number again: a page is written all the same.
         transaction.pragma_update(None, "user_version", schema::SCHEMA_VERSION)?;
         transaction.commit()?;
-        let found = connection.query_row(statements::HASH, [position], |row| row.get::<_, [u8; 32]>(0));
-        let recorded = found.optional()? == Some(first.hash.0);
-        self.connection = Some(connection);
-        Ok(recorded)
+        let found = self.connection.query_row(statements::HASH, [position], |row| row.get::<_, [u8; 32]>(0));
+        Ok(found.optional()? == Some(first.hash.0))
     }
-}
-
-fn prepare(connector: &Connector) -> Result<Connection, StoreError> {
-    let connection = connector.writer()?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    Ok(connection)
 }
 
 impl Backend for SqliteBackend {
     fn batch(&mut self, work: &mut Work<'_>) -> Result<(), Fault> {
-        let SqliteBackend { connector, connection, turnstile, clock, opened, .. } = self;
-        let connection = match connection {
-            Some(connection) => connection,
-            None => connection.insert(prepare(connector)?),
-        };
         let committed = {
+            let SqliteBackend { connector, connection, turnstile, clock, opened } = &mut *self;
             let _turn = turnstile.enter().map_err(StoreError::from)?;
             let result = transact(connection, connector, clock, opened, work);
             if result.is_err() {
@@ -141,6 +129,7 @@ fn transact(
 ) -> Result<(), Failed> {
     connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
     guard(connection, connector, opened)?;
+    crate::fault::reach("after_begin")?;
     let now = clock.read()?;
     let mut batch =
         Transaction { prepared: Prepared::new(connection), tenant: opened.tenant, now, ids: BTreeMap::new() };
@@ -240,6 +229,7 @@ impl Transaction<'_> {
         for change in &changes.rows {
             self.save_row(change)?;
         }
+        crate::fault::reach("mid_save")?;
         let newest: i64 = self.prepared.get(statements::NEWEST)?.query_row([], |row| row.get(0))?;
         for (position, event) in (newest + 1..).zip(&changes.events) {
             self.save_event(position, event)?;
@@ -346,7 +336,7 @@ impl Loader for Transaction<'_> {
         let statement = self.prepared.get(statements::STREAM)?;
         let mut found = statement.query((self.tenant, stream.kind.number(), stream.name))?;
         let Some(row) = found.next()? else { return Ok(Loaded::Absent) };
-        let (id, loaded) = (row.get(0)?, rows::loaded(stream.kind, row)?);
+        let (id, loaded) = (row.get(0)?, rows::loaded(stream.kind, row, 1));
         drop(found);
         self.ids.insert(*stream, id);
         Ok(loaded)

@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use onceseal_core::code::Code;
-use onceseal_core::journal::{Index, Payload};
+use onceseal_core::journal::{Index, Key, Payload};
 use onceseal_core::stream::StreamId;
 use onceseal_core::view::Loaded;
 use onceseal_store::conformance::tamper::{self, Distort};
+use onceseal_store::raw::{Entry, Raw, RawKey, Wholes};
 use onceseal_store::read::{Counts, Hit, Page, Readers, Snapshot, StoredEvent};
 use onceseal_store::{Parts, StoreError};
 
@@ -273,6 +274,28 @@ impl Readers for Live {
 }
 
 struct Moments<'a>(&'a dyn Readers);
+
+impl Raw for Moments<'_> {
+    fn ordinals(&self, after: i64, limit: usize) -> Result<Vec<i64>, StoreError> {
+        self.0.snapshot()?.ordinals(after, limit)
+    }
+
+    fn wholes(&self, from: i64, to: i64, after: i64, limit: usize) -> Result<Wholes, StoreError> {
+        self.0.snapshot()?.wholes(from, to, after, limit)
+    }
+
+    fn entries(&self, after: i64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        self.0.snapshot()?.entries(after, limit)
+    }
+
+    fn raw_keys(&self, after: Option<&RawKey>, limit: usize) -> Result<Vec<RawKey>, StoreError> {
+        self.0.snapshot()?.raw_keys(after, limit)
+    }
+
+    fn raw_key(&self, key: &Key, ordinal: i64) -> Result<Option<i64>, StoreError> {
+        self.0.snapshot()?.raw_key(key, ordinal)
+    }
+}
 
 impl Snapshot for Moments<'_> {
     fn stream(&self, stream: &StreamId) -> Result<Loaded, StoreError> {

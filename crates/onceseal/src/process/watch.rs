@@ -48,7 +48,10 @@ impl Watch {
             }
             State::Lost => Ended::Lost,
             State::Running | State::Stopped => {
-                self.end(grace, events).await;
+                if self.end(grace, events).await == State::Ended {
+                    // How it ended by then says nothing any more.
+                    self.group.reap();
+                }
                 Ended::TimedOut
             }
         }
@@ -56,7 +59,7 @@ impl Watch {
 
     /// Ends the group. The time to kill it is bounded too: some programs
     /// cannot be killed.
-    async fn end(&mut self, grace: Duration, events: &mut impl FnMut(Event)) {
+    async fn end(&mut self, grace: Duration, events: &mut impl FnMut(Event)) -> State {
         events(Event::Deadline);
         self.group.signal(Signal::TERM);
         // A stopped program does not hear SIGTERM.
@@ -65,9 +68,11 @@ impl Watch {
         if self.group.signal(Signal::KILL) {
             events(Event::Killed);
         }
-        if self.ended_by(Instant::now() + GRACE_MAX, events).await != State::Ended {
+        let state = self.ended_by(Instant::now() + GRACE_MAX, events).await;
+        if matches!(state, State::Running | State::Stopped) {
             events(Event::LeftBehind);
         }
+        state
     }
 
     /// Follows the program until it has ended, or to `until`.

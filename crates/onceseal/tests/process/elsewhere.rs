@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
 use onceseal::process::Ended;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use super::{PATIENCE, sh};
 
@@ -92,6 +92,20 @@ fn a_signal_that_the_program_survives_does_not_end_the_waiting() {
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     read_to(&mut stdout, "heard");
     child.stdin.take().unwrap().write_all(b"5\n").unwrap();
+    assert_eq!(read_to(&mut stdout, "ended "), "Exit(5)");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn the_caller_itself_is_not_suspended_while_the_program_runs() {
+    let (mut child, mut stdout) = start("read line; exit $line");
+    read_to(&mut stdout, "event Started");
+    let pid = Pid::from_child(&child);
+    kill_process(pid, Signal::TSTP).unwrap();
+    child.stdin.take().unwrap().write_all(b"5\n").unwrap();
+    let change = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    let status = waitid(WaitId::Pid(pid), change).unwrap().unwrap();
+    assert!(status.exited(), "it was suspended");
     assert_eq!(read_to(&mut stdout, "ended "), "Exit(5)");
     assert!(child.wait().unwrap().success());
 }

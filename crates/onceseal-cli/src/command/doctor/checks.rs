@@ -118,12 +118,12 @@ fn opening(
             None
         }
         Err(error) => {
-            let next = match &error {
-                Error::Place(error) => error.command(),
-                _ => None,
-            };
-            let check = failed("state", &error);
-            checks.push(Check { next, ..check });
+            let mut check = failed("state", &error);
+            if let Error::Place(error) = &error {
+                let about = error.path().map(|path| format!(" ({})", path.display())).unwrap_or_default();
+                check = Check { detail: check.detail + &about, next: error.command(), ..check };
+            }
+            checks.push(check);
             None
         }
     }
@@ -155,20 +155,24 @@ fn store(control: &Control, config: Option<&Config>, checks: &mut Vec<Check>) {
 
 fn seen(seen: &Seen) -> Check {
     match seen {
-        Seen::All(position) => {
-            Check::new("history", Verdict::Ok, format!("the log has all that was seen, up to entry {position}"))
-        }
+        Seen::All(position) => Check::new(
+            "history",
+            Verdict::Ok,
+            format!("the log has all that was seen, up to entry {position}"),
+        ),
         Seen::WentBack { seen, found } => Check::new(
             "history",
             Verdict::Fail,
             format!(
-                "the store went back: entry {seen} was seen, it ends at or departs before {found}; what was done after \
-                 is forgotten, and may be repeated"
+                "the store went back: {}; what was done then may be repeated",
+                super::lost(*seen, *found)
             ),
         )
         .next("look at the remotes, then onceseal doctor --accept-went-back --reason '…'"),
-        Seen::Unreadable(error) => Check::new("history", Verdict::Unknown, format!("{}: {error}", error.code()))
-            .next("onceseal doctor --accept-went-back --reason '…'"),
+        Seen::Unreadable(error) => {
+            Check::new("history", Verdict::Unknown, format!("{}: {error}", error.code()))
+                .next("onceseal doctor --accept-went-back --reason '…'")
+        }
         _ => Check::new(
             "history",
             Verdict::Warn,
