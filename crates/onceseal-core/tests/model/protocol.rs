@@ -370,7 +370,7 @@ impl Model for Protocol {
         let mut all = all![0 1 2 3 4 5 6 7 8 9 10 11 12 13];
         assert_eq!(all.len(), PROMISES.len());
         // Nor are the promises held by nothing happening.
-        all.push(Property::sometimes("a second attempt", |_, state| state.keys[0].fence == 2));
+        all.push(Property::sometimes("a second attempt", |_, state: &State| state.keys[0].fence == 2));
         all.push(Property::sometimes("a fenced holder", |_, state| {
             state.holds.iter().any(|hold| state.fenced(hold))
         }));
@@ -412,7 +412,7 @@ pub(crate) struct Here<'a>(pub(crate) &'a Protocol, pub(crate) &'a Ledger);
 
 impl Shelf for Here<'_> {
     fn loaded(&self, stream: &StreamId) -> Loaded {
-        self.1.get(stream).map_or(Loaded::Absent, |stored| Loaded::Row(Box::new(stored.clone())))
+        self.1.get(stream).map_or(Loaded::Absent, |stored| Loaded::Row(Arc::new(stored.clone())))
     }
 
     fn found(&self, range: &Range) -> Vec<(Vec<u8>, StreamId)> {
