@@ -8,6 +8,7 @@
 
 #[path = "../support/broken.rs"]
 mod broken;
+mod choices;
 #[path = "../support/executor.rs"]
 mod executor;
 mod ghost;
@@ -15,6 +16,7 @@ mod judge;
 mod ledger;
 mod mutants;
 mod normal;
+mod promises;
 mod protocol;
 mod steps;
 

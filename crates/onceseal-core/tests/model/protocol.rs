@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use onceseal_core::action::{Action, ActionState, Principal, Proposal, Reach};
+use onceseal_core::action::{Action, Principal, Proposal, Reach};
 use onceseal_core::approval::Said;
 use onceseal_core::approval::event::RequestedSealed;
 use onceseal_core::command::{Command, Nonce, Stamped};
@@ -18,8 +18,9 @@ use onceseal_core::view::{Loaded, Pinned, Range};
 use stateright::{Model, Property};
 
 use crate::executor::{Rules, Shelf};
-use crate::ghost::{AskGhost, Hold, KeyGhost, PROMISES, Ran};
+use crate::ghost::{AskGhost, Hold, KeyGhost, Ran};
 use crate::ledger::{Ledger, now};
+use crate::promises::{promised, reached};
 
 /// Under one policy every payment is asked about, under the other only some.
 const POLICIES: [&str; 2] = [
@@ -52,7 +53,7 @@ actions:
 ];
 
 /// What is proposed: name, arguments, key, and what each policy says to it.
-const CONTENTS: [(&str, &str, usize, [Verdict; 2]); 3] = [
+pub(crate) const CONTENTS: [(&str, &str, usize, [Verdict; 2]); 3] = [
     ("pay", r#"{"amount":1,"id":1}"#, 0, [Verdict::Approve, Verdict::Approve]),
     ("pay", r#"{"amount":2,"id":1}"#, 0, [Verdict::Approve, Verdict::Allow]),
     ("send", r#"{"id":1}"#, 1, [Verdict::Allow, Verdict::Allow]),
@@ -242,85 +243,6 @@ impl Protocol {
     pub(crate) fn payload_of(&self, action: ActionId) -> &Payload {
         &self.payloads[self.content_of(action)]
     }
-
-    fn holder_steps(&self, state: &State, steps: &mut Vec<Step>) {
-        let mut last = None;
-        for &hold in &state.holds {
-            // Two holds that are alike do the same.
-            if last.replace(hold) == Some(hold) {
-                continue;
-            }
-            steps.push(Step::Crash(hold));
-            if self.bounds.leases {
-                steps.push(Step::Renew(hold));
-            }
-            if state.fenced(&hold) || !self.watched(hold.key) {
-                // Whatever it returns.
-                steps.extend(Outcome::ALL.iter().map(|outcome| Step::Settle(hold, *outcome)));
-                if !hold.begun || state.fenced(&hold) {
-                    steps.push(Step::Begin(hold));
-                }
-                continue;
-            }
-            if !hold.begun {
-                steps.push(Step::Begin(hold));
-            }
-            if hold.begun && hold.ran == Ran::No && hold.lease >= 0 {
-                steps.extend([Ran::Done, Ran::Lost].map(|ran| Step::Perform(hold, ran)));
-            }
-            steps.push(Step::Settle(hold, Outcome::Ambiguous));
-            match hold.ran {
-                Ran::No => steps.push(Step::Settle(hold, Outcome::Failed)),
-                Ran::Done => steps.push(Step::Settle(hold, Outcome::Committed)),
-                Ran::Lost => {}
-            }
-        }
-    }
-
-    fn proposer_steps(&self, state: &State, steps: &mut Vec<Step>) {
-        if state.holds.len() == self.bounds.holders {
-            return;
-        }
-        for content in 0..CONTENTS.len() {
-            steps.push(Step::Run { content, approval: None });
-            if CONTENTS[content].0 == "pay" {
-                steps.extend((0..state.asks.len()).map(|ask| Step::Run { content, approval: Some(ask) }));
-            }
-        }
-        for (stream, cell) in state.ledger.iter() {
-            if let Row::Action(row) = &cell.stored.row
-                && matches!(row.state, ActionState::Waiting { .. })
-            {
-                steps.push(Step::Resume { action: ActionId(stream.name) });
-            }
-        }
-    }
-
-    fn other_steps(&self, state: &State, steps: &mut Vec<Step>) {
-        for key in 0..self.keys.len() {
-            let ghost = &state.keys[key];
-            if ghost.fence == 0 {
-                continue;
-            }
-            if ghost.in_flight {
-                steps.push(Step::Land(key));
-            }
-            steps.push(Step::LapseEffect(key));
-            steps.extend([true, false].map(|happened| Step::Resolve { key, happened }));
-            // The remote does not lie, and knows payments alone.
-            if self.watched(key) {
-                steps.push(Step::Reconcile { key, happened: ghost.happened });
-            }
-        }
-        for approval in 0..state.asks.len() {
-            steps.push(Step::LapseApproval(approval));
-            steps.push(Step::Revoke(approval));
-            for said in [Said::Yes, Said::No] {
-                steps.extend([true, false].map(|entitled| Step::Answer { approval, said, entitled }));
-            }
-        }
-        steps.extend([Step::Tick, Step::Activate]);
-    }
 }
 
 fn propose(tenant: &Tenant, policy: &ActivePolicy, content: usize) -> Proposal {
@@ -361,43 +283,7 @@ impl Model for Protocol {
     }
 
     fn properties(&self) -> Vec<Property<Protocol>> {
-        fn holds<const N: usize>(_: &Protocol, state: &State) -> bool {
-            state.broken != Some(PROMISES[N])
-        }
-        macro_rules! all {
-            ($($n:literal)*) => { vec![$(Property::always(PROMISES[$n], holds::<$n>)),*] };
-        }
-        let mut all = all![0 1 2 3 4 5 6 7 8 9 10 11 12 13];
-        assert_eq!(all.len(), PROMISES.len());
-        // Nor are the promises held by nothing happening.
-        all.push(Property::sometimes("a second attempt", |_, state: &State| state.keys[0].fence == 2));
-        all.push(Property::sometimes("a fenced holder", |_, state| {
-            state.holds.iter().any(|hold| state.fenced(hold))
-        }));
-        all.push(Property::sometimes("both keys held", |_, state| {
-            state.holds.iter().any(|hold| hold.key == 0) && state.holds.iter().any(|hold| hold.key == 1)
-        }));
-        if self.bounds.asks > 0 {
-            all.push(Property::sometimes("a used approval", |_, state| {
-                state.asks.iter().any(|ask| ask.used)
-            }));
-            all.push(Property::sometimes("a remembered no", |_, state| {
-                state.asks.iter().any(|ask| ask.denied)
-            }));
-        }
-        if self.bounds.asks > 1 {
-            all.push(Property::sometimes("asked anew under another rule", |_, state| {
-                state.asks.len() == 2
-                    && state.asks[0].content == state.asks[1].content
-                    && state.asks[1].policy == 1
-            }));
-        }
-        if self.bounds.remote {
-            all.push(Property::sometimes("an effect without a holder", |_, state| {
-                state.keys[0].happened && state.holds.is_empty()
-            }));
-        }
-        all
+        promised().into_iter().chain(reached(self.bounds)).collect()
     }
 }
 
