@@ -9,7 +9,6 @@ mod fault;
 mod log;
 mod methods;
 
-use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -28,7 +27,6 @@ pub struct Recorder {
 #[derive(Debug, Default)]
 struct State {
     log: Vec<Op>,
-    counts: BTreeMap<(Call, File), u64>,
     plan: Option<Plan>,
     met: u64,
 }
@@ -56,7 +54,6 @@ impl Shared {
     /// Counts a call; answers what goes wrong with it.
     fn meet(&self, call: Call, file: File) -> Option<Fault> {
         let mut state = self.state();
-        *state.counts.entry((call, file)).or_default() += 1;
         let fault = state.plan.as_mut()?.meet(call, file);
         state.met += u64::from(fault.is_some());
         fault
@@ -119,12 +116,5 @@ impl Recorder {
         let mut state = self.shared.state();
         state.plan = None;
         std::mem::take(&mut state.met)
-    }
-
-    /// How many calls of a kind there were, to all files.
-    #[must_use]
-    pub fn calls(&self, call: Call) -> u64 {
-        let state = self.shared.state();
-        state.counts.iter().filter(|((of, _), _)| *of == call).map(|(_, n)| n).sum()
     }
 }

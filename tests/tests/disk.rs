@@ -153,7 +153,10 @@ fn p05_a_disk_that_is_really_full_loses_nothing() {
 #[test]
 #[ignore = "run on a small disk by p05_a_disk_that_is_really_full_loses_nothing"]
 fn on_a_small_disk() {
-    let directory = PathBuf::from(std::env::var_os(FULL).expect("a small disk"));
+    let Some(directory) = std::env::var_os(FULL).map(PathBuf::from) else {
+        println!("skipped: not on a small disk");
+        return;
+    };
     let ballast = directory.join("ballast");
     fs::write(&ballast, vec![1; 300_000]).expect("room for it");
     let path = place::database(&directory, "store");

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use onceseal::store::SCHEMA_VERSION;
 
 use crate::command::{
-    actions, approvals, bench, demo, doctor, effects, events, exec, export, policy, project, receipts,
+    actions, approvals, audit, bench, demo, doctor, effects, events, exec, export, policy, project, receipts,
 };
 
 /// Version of the program, and of the stores it writes.
@@ -98,6 +98,7 @@ pub(crate) enum Command {
     /// Write receipts or events as JSON lines, in the order of the log
     #[command(subcommand)]
     Export(export::Export),
+    Audit(audit::Audit),
     Doctor(doctor::Doctor),
     /// Measure this machine and disk, with full evidence
     Bench(bench::Bench),

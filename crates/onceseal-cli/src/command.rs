@@ -2,6 +2,7 @@
 
 pub(crate) mod actions;
 pub(crate) mod approvals;
+pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod call;
 pub(crate) mod demo;
@@ -42,6 +43,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<ExitCode, CliEr
         Command::Receipts(receipts) => receipts::run(context, &receipts),
         Command::Events(events) => events::run(context, &events),
         Command::Export(export) => export::run(context, &export),
+        Command::Audit(audit) => audit::run(context, &audit),
         Command::Doctor(doctor) => doctor::run(context, doctor),
         Command::Bench(bench) => bench::run(context, &bench),
         Command::Project(project) => project::run(context, &project),

@@ -15,11 +15,13 @@ use crate::text::shown;
 pub(crate) const REFUSED: u8 = 1;
 /// Exit status: usage, configuration, storage.
 pub(crate) const UNUSABLE: u8 = 2;
+/// Exit status: could not be checked.
+pub(crate) const UNCHECKED: u8 = 3;
 
 /// An error as it is shown.
 #[derive(Debug)]
 pub(crate) struct CliError {
-    code: String,
+    code: &'static str,
     message: String,
     why: Option<String>,
     next: Vec<String>,
@@ -31,9 +33,9 @@ pub(crate) struct CliError {
 }
 
 impl CliError {
-    pub(crate) fn new(code: &str, message: impl Into<String>, exit: u8) -> CliError {
+    pub(crate) fn new(code: &'static str, message: impl Into<String>, exit: u8) -> CliError {
         CliError {
-            code: code.to_owned(),
+            code,
             message: message.into(),
             why: None,
             next: Vec::new(),
@@ -61,6 +63,12 @@ impl CliError {
 
     pub(crate) const fn is_silent(&self) -> bool {
         self.silent
+    }
+
+    /// Exits with this status.
+    #[must_use]
+    pub(crate) fn exit(self, exit: u8) -> CliError {
+        CliError { exit, ..self }
     }
 
     /// Says why.
@@ -94,7 +102,7 @@ impl CliError {
     /// For programs: code, message, retry, and what it is about.
     pub(crate) fn to_object(&self) -> Object {
         let mut object = self.about.clone();
-        object.insert("code", self.code.as_str());
+        object.insert("code", self.code);
         object.insert("message", self.message.as_str());
         object.insert("retry", self.retry.as_str());
         if let Some(why) = &self.why {

@@ -53,7 +53,8 @@ mod armed {
         armed().clear();
     }
 
-    /// Says that this point has been reached.
+    /// Says that this point has been reached; for points of whoever is built on
+    /// the store.
     ///
     /// # Errors
     /// What a test asked for.

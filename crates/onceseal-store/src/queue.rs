@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
@@ -25,6 +25,9 @@ pub(crate) const QUEUE_MAX: usize = 4_096;
 pub(crate) const BATCH_MAX: usize = 256;
 /// A command that has not been begun after this is withdrawn.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long the writer looks for a next command before it sleeps.
+const LOOK: Duration = Duration::from_micros(50);
 
 const WAITING: u8 = 0;
 const BEGUN: u8 = 1;
@@ -59,6 +62,8 @@ struct Waiting {
 pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
     arrived: Condvar,
+    /// How often something has arrived, for a writer that looks without the lock.
+    arrivals: AtomicUsize,
 }
 
 /// What the writer is to do next.
@@ -112,6 +117,7 @@ impl Queue {
             job.refuse(Code::StoreBusy);
         } else {
             waiting.jobs.push_back(job);
+            self.arrivals.fetch_add(1, Ordering::Release);
             drop(waiting);
             self.arrived.notify_one();
         }
@@ -141,8 +147,25 @@ impl Queue {
             if waiting.closed {
                 return Next::Closed;
             }
-            waiting = self.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            waiting = self.wait(waiting);
         }
+    }
+
+    /// Waits until something may have arrived. A caller that was just answered
+    /// asks again within microseconds, so the writer looks for a moment before it
+    /// sleeps: waking it costs more than that.
+    fn wait<'a>(&'a self, waiting: MutexGuard<'a, Waiting>) -> MutexGuard<'a, Waiting> {
+        let seen = self.arrivals.load(Ordering::Acquire);
+        drop(waiting);
+        let until = Instant::now() + LOOK;
+        while self.arrivals.load(Ordering::Acquire) == seen && Instant::now() < until {
+            thread::yield_now();
+        }
+        let waiting = self.waiting();
+        if waiting.jobs.is_empty() && !waiting.closed && !waiting.accept_clock {
+            return self.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        waiting
     }
 
     /// Takes no more commands; what is waiting is still run.

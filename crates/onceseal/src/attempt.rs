@@ -1,25 +1,32 @@
 //! Performing an attempt: the executor runs once, between two durable writes.
+//!
+//! From the moment an attempt is handed out until its outcome is recorded,
+//! something here knows what to record if nothing more is said.
 
+use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::effect::{Holding, Outcome, Settle};
 use onceseal_core::id::{ActionId, ReceiptId};
-use onceseal_core::json::{self, Limits, Object, Value};
-use onceseal_core::limits;
+use onceseal_core::json::Object;
 use onceseal_core::reply::{Attempt, Reply};
 use onceseal_store::StoreError;
 
 use crate::call::Receipt;
 use crate::control::{Control, Inner, accepted};
 use crate::error::{Error, Executed, Failure};
+use crate::fault::{self, point};
+use crate::keeper::PAUSES;
+use crate::outcome::settle_of;
+use crate::secrets::Secrets;
 
 /// What an executor is called with.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Call {
     attempt: Attempt,
     arguments: Object,
@@ -27,13 +34,14 @@ pub struct Call {
     lost: Arc<AtomicBool>,
 }
 
-impl Call {
-    /// `asked` is before the attempt was handed out.
-    pub(crate) fn new(attempt: Attempt, arguments: Object, asked: Instant) -> Call {
-        let deadline = asked + attempt.deadline.since(attempt.taken_at).to_std();
-        Call { attempt, arguments, deadline, lost: Arc::new(AtomicBool::new(false)) }
+/// Without the arguments: some may be redacted.
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("attempt", &self.attempt).finish_non_exhaustive()
     }
+}
 
+impl Call {
     /// The arguments as they were approved: parsed back from their canonical text.
     #[must_use]
     pub const fn args(&self) -> &Object {
@@ -79,152 +87,173 @@ impl Call {
     }
 }
 
-/// Runs the executor of an attempt that was asked for at `asked`, and records
-/// its outcome.
-pub(crate) async fn perform<F, Fut>(
-    control: &Control,
-    call: Call,
-    asked: Instant,
-    executor: F,
-) -> Result<Receipt, Error>
-where
-    F: FnOnce(Call) -> Fut,
-    Fut: Future<Output = Executed>,
-{
-    let attempt = call.attempt.clone();
-    let mut guard = Guard { inner: Some(control.inner.clone()), attempt: attempt.clone(), begun: false };
-    let lease = attempt.lease.to_std();
-    // What the store's answer took has been taken from the lease.
-    if asked.elapsed() > lease / 2 {
-        guard.disarm();
-        let failure = Failure::NotExecuted {
-            code: Some("lease_half_gone".to_owned()),
-            message: "the store took more than half of the lease to answer".to_owned(),
-        };
-        return conclude(control, &attempt, Err(failure)).await;
-    }
-    let kept = control.inner.keeper.keep(&attempt, asked, call.lost.clone());
-    let deadline = call.deadline;
-    guard.begun = true;
-    let outcome = match tokio::time::timeout_at(deadline.into(), executor(call)).await {
-        Ok(outcome) => outcome,
-        Err(_) => Err(Failure::Unknown {
-            code: Some("deadline".to_owned()),
-            message: "the executor had not returned at the attempt's deadline".to_owned(),
-        }),
-    };
-    guard.disarm();
-    drop(kept);
-    conclude(control, &attempt, outcome).await
-}
-
-/// Records the outcome, and tells the caller about it.
-async fn conclude(control: &Control, attempt: &Attempt, outcome: Executed) -> Result<Receipt, Error> {
-    let settle = settle_of(attempt, &outcome);
-    let recorded = settle_until(control, attempt, settle).await;
-    let receipt_of = |recorded: &Result<Option<ReceiptId>, Error>| recorded.as_ref().ok().copied().flatten();
-    let action = attempt.action;
-    match outcome {
-        Ok(value) => {
-            let id = recorded?;
-            Ok(Receipt { id, action, fence: attempt.fence, value: Some(value), replayed: false })
-        }
-        Err(Failure::NotExecuted { code, message }) => {
-            Err(Error::NotExecuted { action, receipt: recorded?, code, message })
-        }
-        Err(Failure::Unknown { code, message }) => {
-            let receipt = receipt_of(&recorded);
-            let unrecorded = recorded.err().map(Box::new);
-            Err(Error::Unknown { action, receipt, code, message, unrecorded })
-        }
-    }
-}
-
-fn settle_of(attempt: &Attempt, outcome: &Executed) -> Settle {
-    let (outcome, code, error, result) = match outcome {
-        Ok(value) => (Outcome::Committed, None, None, storable(value)),
-        Err(Failure::NotExecuted { code, message }) => (Outcome::Failed, code.clone(), Some(message), None),
-        Err(Failure::Unknown { code, message }) => (Outcome::Ambiguous, code.clone(), Some(message), None),
-    };
-    let error = error.map(|text| text.replace('\0', "\u{fffd}"));
-    Settle { attempt: Holding::from(attempt), outcome, code, error, result }
-}
-
-/// The stored form of a result. A committed effect never becomes an error
-/// because of what its executor returned.
-fn storable(value: &Value) -> Option<String> {
-    if *value == Value::Null {
-        return None;
-    }
-    let text = json::canonical(value);
-    let problem = match json::read(text.as_bytes(), &Limits::RESULT) {
-        Ok(_) => return Some(text),
-        Err(_) if text.len() > limits::RESULT_BYTES => "too_large",
-        Err(_) => value.type_name(),
-    };
-    let mut stand_in = Object::new();
-    stand_in.insert("unstorable", problem);
-    stand_in.insert("bytes", Value::Integer(i64::try_from(text.len()).unwrap_or(json::SAFE_INTEGER)));
-    Some(json::canonical(&stand_in.into()))
-}
-
-/// Submits the outcome, again and again while the store cannot say that it has
-/// it and the lease may still be answered for.
-async fn settle_until(
-    control: &Control,
-    attempt: &Attempt,
+/// An attempt that was handed out. Dropped before its outcome is recorded, it
+/// leaves what is known of it to the keeper.
+pub(crate) struct Held {
+    /// Gone once the outcome is recorded.
+    inner: Option<Arc<Inner>>,
+    attempt: Attempt,
+    /// What is recorded if nothing more is said.
     settle: Settle,
-) -> Result<Option<ReceiptId>, Error> {
-    let give_up = Instant::now() + attempt.lease.to_std();
-    let mut pause = Duration::from_millis(20);
-    loop {
-        match control.submit(Command::Settle(settle.clone())).await {
-            Err(Error::Store(error)) if again(&error) && Instant::now() + pause < give_up => {
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_secs(2));
+    /// From just before the attempt was asked for.
+    asked: Instant,
+    executing: bool,
+}
+
+impl Held {
+    pub(crate) fn new(control: &Control, attempt: Attempt, asked: Instant) -> Held {
+        let settle = dropped(&attempt);
+        Held { inner: Some(control.inner.clone()), attempt, settle, asked, executing: false }
+    }
+
+    /// Runs the executor and records its outcome.
+    pub(crate) async fn perform<F, Fut>(
+        mut self,
+        control: &Control,
+        arguments: Object,
+        secrets: &Secrets,
+        executor: F,
+    ) -> Result<Receipt, Error>
+    where
+        F: FnOnce(Call) -> Fut,
+        Fut: Future<Output = Executed>,
+    {
+        let (asked, lease) = (self.asked, self.attempt.lease.to_std());
+        if let Err(error) = fault::reach(point::AFTER_RESERVE) {
+            return Err(self.give_back(control, error.into()).await);
+        }
+        // What the store's answer took has been taken from the lease.
+        if asked.elapsed() > lease / 2 {
+            let failure = Failure::NotExecuted {
+                code: Some("lease_half_gone".to_owned()),
+                message: "the store took more than half of the lease to answer".to_owned(),
+            };
+            return self.conclude(control, secrets, Err(failure)).await;
+        }
+        let deadline = asked + self.attempt.deadline.since(self.attempt.taken_at).to_std();
+        let lost = Arc::new(AtomicBool::new(false));
+        let kept = control.inner.keeper.keep(&self.attempt, asked, lost.clone());
+        if let Err(error) = fault::reach(point::BEFORE_EXECUTOR) {
+            return Err(self.give_back(control, error.into()).await);
+        }
+        let call = Call { attempt: self.attempt.clone(), arguments, deadline, lost };
+        self.settle = unknown(&self.attempt, "cancelled", "the call was dropped while its executor ran");
+        self.executing = true;
+        let mut outcome = match tokio::time::timeout_at(deadline.into(), executor(call)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Failure::Unknown {
+                code: Some("deadline".to_owned()),
+                message: "the executor had not returned at the attempt's deadline".to_owned(),
+            }),
+        };
+        self.executing = false;
+        if let Err(error) = fault::reach(point::AFTER_EXECUTOR) {
+            outcome = Err(Failure::unknown(error.to_string()));
+        }
+        drop(kept);
+        self.conclude(control, secrets, outcome).await
+    }
+
+    /// Records that nothing was done, because of this.
+    pub(crate) async fn give_back(mut self, control: &Control, because: Error) -> Error {
+        self.settle.code = Some(because.code().to_owned());
+        self.settle.error = Some("the executor could not be started".to_owned());
+        // The lapse of the lease speaks for what cannot be recorded.
+        drop(self.record(control).await);
+        because
+    }
+
+    /// Records the outcome, and tells the caller about it.
+    async fn conclude(
+        mut self,
+        control: &Control,
+        secrets: &Secrets,
+        outcome: Executed,
+    ) -> Result<Receipt, Error> {
+        let outcome = outcome.map_err(|failure| failure.without(secrets));
+        self.settle = settle_of(&self.attempt, &outcome, secrets);
+        let (action, fence) = (self.attempt.action, self.attempt.fence);
+        let recorded = self.record(control).await;
+        match outcome {
+            Ok(value) => {
+                let value = Some(value).filter(|value| *value != onceseal_core::json::Value::Null);
+                Ok(Receipt { id: recorded?, action, fence, value, replayed: false })
             }
-            Err(error) => return Err(error),
-            Ok(reply) => {
-                return match accepted(reply)? {
-                    Reply::Settled { receipt, .. } => Ok(receipt),
-                    _ => Err(Error::Unexpected),
+            Err(Failure::NotExecuted { code, message }) => {
+                Err(Error::NotExecuted { action, receipt: recorded?, code, message })
+            }
+            Err(Failure::Unknown { code, message }) => {
+                let (receipt, unrecorded) = match recorded {
+                    Ok(receipt) => (receipt, None),
+                    Err(error) => (None, Some(Box::new(error))),
                 };
+                Err(Error::Unknown { action, receipt, code, message, unrecorded })
+            }
+        }
+    }
+
+    /// Submits the outcome, again and again while the store cannot say that it
+    /// has it and the lease may still be answered for.
+    async fn record(&mut self, control: &Control) -> Result<Option<ReceiptId>, Error> {
+        let until = Instant::now() + self.attempt.lease.to_std();
+        let mut pause = PAUSES.0;
+        loop {
+            let answer = match fault::reach(point::BEFORE_SETTLE) {
+                Ok(()) => control.submit(Command::Settle(self.settle.clone())).await,
+                Err(error) => Err(error.into()),
+            };
+            // An answer lost on the way, as a test may have it, is an answer not known.
+            let answer = answer.and_then(|reply| Ok(fault::reach(point::AFTER_SETTLE).map(|()| reply)?));
+            match answer {
+                Err(Error::Store(error)) if again(&error) && Instant::now() + pause < until => {
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(PAUSES.1);
+                }
+                answer => {
+                    // Whatever it was, it was said: nothing is left to record.
+                    self.inner = None;
+                    return match accepted(answer?)? {
+                        Reply::Settled { receipt, .. } => Ok(receipt),
+                        _ => Err(Error::Unexpected),
+                    };
+                }
             }
         }
     }
 }
 
+impl Drop for Held {
+    fn drop(&mut self) {
+        let Some(inner) = self.inner.take() else { return };
+        if self.executing && std::thread::panicking() {
+            self.settle = unknown(&self.attempt, "panic", "the executor panicked");
+        }
+        let until = Instant::now() + self.attempt.lease.to_std();
+        inner.keeper.settle(self.settle.clone(), until);
+    }
+}
+
+/// Whether the same command may be submitted again.
 pub(crate) fn again(error: &StoreError) -> bool {
     matches!(error.code(), Code::CommitUnknown | Code::StoreBusy | Code::StoreFailed)
 }
 
-/// Settles an attempt whose future is dropped or whose executor panics.
-struct Guard {
-    inner: Option<Arc<Inner>>,
-    attempt: Attempt,
-    begun: bool,
+/// What becomes of an attempt whose caller has gone before its executor started.
+pub(crate) fn dropped(attempt: &Attempt) -> Settle {
+    let text = "the call was dropped before its executor started";
+    report(attempt, Outcome::Failed, "dropped", text)
 }
 
-impl Guard {
-    fn disarm(&mut self) {
-        self.inner = None;
-    }
+fn unknown(attempt: &Attempt, code: &str, text: &str) -> Settle {
+    report(attempt, Outcome::Ambiguous, code, text)
 }
 
-impl Drop for Guard {
-    fn drop(&mut self) {
-        let Some(inner) = self.inner.take() else { return };
-        let (outcome, code, text) = match (self.begun, std::thread::panicking()) {
-            (false, _) => (Outcome::Failed, "dropped", "the call was dropped before its executor started"),
-            (true, true) => (Outcome::Ambiguous, "panic", "the executor panicked"),
-            (true, false) => (Outcome::Ambiguous, "cancelled", "the call was dropped while its executor ran"),
-        };
-        inner.keeper.settle(Settle {
-            attempt: Holding::from(&self.attempt),
-            outcome,
-            code: Some(code.to_owned()),
-            error: Some(text.to_owned()),
-            result: None,
-        });
+fn report(attempt: &Attempt, outcome: Outcome, code: &str, text: &str) -> Settle {
+    Settle {
+        attempt: Holding::from(attempt),
+        outcome,
+        code: Some(code.to_owned()),
+        error: Some(text.to_owned()),
+        result: None,
     }
 }

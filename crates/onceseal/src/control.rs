@@ -2,8 +2,8 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
 use onceseal_core::approval::{Answer, Identity, Proof, Revocation, Said};
 use onceseal_core::code::Code;
@@ -14,14 +14,15 @@ use onceseal_core::id::{ActionId, ApprovalId};
 use onceseal_core::policy::{Activate, ActivePolicy};
 use onceseal_core::reply::Reply;
 use onceseal_core::store::Note;
+use onceseal_core::stream::StreamId;
 use onceseal_core::time::Span;
 use onceseal_store::mark::MarkFile;
 use onceseal_store::{Store, StoreError};
 
 use crate::call::Proposing;
 use crate::error::Error;
-use crate::keeper::Keeper;
-use crate::seen::{Seen, newest};
+use crate::keeper::{Keeper, advance};
+use crate::seen::Seen;
 use crate::sweep::Sweeper;
 use crate::watch::Watch;
 
@@ -38,8 +39,10 @@ pub(crate) struct Inner {
     pub(crate) watch: Watch,
     pub(crate) policy: RwLock<Option<Arc<ActivePolicy>>>,
     pub(crate) sweeper: Sweeper,
-    pub(crate) mark: Option<MarkFile>,
+    pub(crate) mark: Option<Arc<MarkFile>>,
     pub(crate) seen: Seen,
+    /// Closing again would look at a file that may be another by then.
+    pub(crate) closed: AtomicBool,
 }
 
 impl Control {
@@ -66,14 +69,20 @@ impl Control {
     /// # Errors
     /// `store_busy`, or what the store fails with.
     pub async fn submit(&self, command: Command) -> Result<Reply, Error> {
+        let concerned = concerned(&command);
         let ticket = self.inner.store.submit(command)?;
         let patience = tokio::time::Instant::from_std(ticket.patience_ends());
         let mut ticket = pin!(ticket);
-        match tokio::time::timeout_at(patience, ticket.as_mut()).await {
-            Ok(outcome) => Ok(outcome?),
-            Err(_) if ticket.withdraw() => Err(StoreError::new(Code::StoreBusy).into()),
-            Err(_) => Ok(ticket.await?),
+        let reply = match tokio::time::timeout_at(patience, ticket.as_mut()).await {
+            Ok(outcome) => outcome?,
+            Err(_) if ticket.withdraw() => return Err(StoreError::new(Code::StoreBusy).into()),
+            Err(_) => ticket.await?,
+        };
+        if let Some(stream) = concerned {
+            self.inner.watch.changed(&stream);
         }
+        self.inner.keeper.recorded();
+        Ok(reply)
     }
 
     /// Makes a policy the active one. `again` also takes one that was active
@@ -121,9 +130,7 @@ impl Control {
         said: Said,
         shown: Hash,
     ) -> Result<Reply, Error> {
-        let reply = self.submit(Command::Answer(Answer { approval, person, said, shown })).await?;
-        self.inner.watch.changed();
-        accepted(reply)
+        accepted(self.submit(Command::Answer(Answer { approval, person, said, shown })).await?)
     }
 
     /// Takes an approval back.
@@ -131,9 +138,7 @@ impl Control {
     /// # Errors
     /// Why it cannot be.
     pub async fn revoke(&self, approval: ApprovalId, person: Identity) -> Result<Reply, Error> {
-        let reply = self.submit(Command::Revoke(Revocation { approval, person })).await?;
-        self.inner.watch.changed();
-        accepted(reply)
+        accepted(self.submit(Command::Revoke(Revocation { approval, person })).await?)
     }
 
     /// Records a person's word on the unknown outcome of the newest attempt at
@@ -156,9 +161,7 @@ impl Control {
             None => self.effect(key)?.map_or(0, |effect| effect.fence),
         };
         let resolve = Resolve { effect, fence, happened, reason, evidence, person };
-        let reply = self.submit(Command::Resolve(resolve)).await?;
-        self.inner.watch.changed();
-        accepted(reply)
+        accepted(self.submit(Command::Resolve(resolve)).await?)
     }
 
     /// Asks the remote, by `ask`, what became of the newest attempt at this
@@ -176,9 +179,7 @@ impl Control {
         let Some((finding, evidence)) = ask(key.to_owned(), effect.fence).await else { return Ok(None) };
         let stream = self.store().tenant().effect(key);
         let reconcile = Reconcile { effect: stream, fence: effect.fence, finding, evidence, settle };
-        let reply = self.submit(Command::Reconcile(reconcile)).await?;
-        self.inner.watch.changed();
-        accepted(reply).map(Some)
+        accepted(self.submit(Command::Reconcile(reconcile)).await?).map(Some)
     }
 
     /// Keeps foreign evidence in the journal.
@@ -206,7 +207,7 @@ impl Control {
     /// # Errors
     /// The store or the mark cannot be used.
     pub fn mark(&self) -> Result<(), Error> {
-        self.inner.advance_mark()
+        advance(&self.inner.store, self.inner.mark.as_deref())
     }
 
     /// Closes the store: what is waiting is run, the mark moves. Later
@@ -217,19 +218,14 @@ impl Control {
 }
 
 impl Inner {
-    fn advance_mark(&self) -> Result<(), Error> {
-        let Some(file) = &self.mark else { return Ok(()) };
-        if let Some(mark) = newest(&self.store)? {
-            file.advance(&mark)?;
-        }
-        Ok(())
-    }
-
     fn close(&self) {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
         self.sweeper.stop();
         self.keeper.stop();
         // A mark that cannot be moved makes the next open know less, nothing else.
-        let _ = self.advance_mark();
+        let _ = advance(&self.store, self.mark.as_deref());
         self.store.close();
     }
 }
@@ -275,7 +271,18 @@ pub(crate) fn refused(reply: Reply) -> Error {
     }
 }
 
-/// How often a call prepares its proposal anew because the policy changed.
+/// How often a call submits its proposal again because the policy changed.
 pub(crate) const STALE_MAX: usize = 3;
-/// The shortest and longest pause between two looks at the store.
-pub(crate) const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
+
+/// What a command may change that somebody may wait for.
+fn concerned(command: &Command) -> Option<StreamId> {
+    match command {
+        Command::Answer(answer) => Some(StreamId::approval(answer.approval)),
+        Command::Revoke(revocation) => Some(StreamId::approval(revocation.approval)),
+        Command::Settle(settle) => Some(settle.attempt.effect),
+        Command::Resolve(resolve) => Some(resolve.effect),
+        Command::Reconcile(reconcile) => Some(reconcile.effect),
+        Command::Lapse(stream) => Some(*stream),
+        _ => None,
+    }
+}

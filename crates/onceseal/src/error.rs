@@ -11,6 +11,7 @@ use onceseal_store::mark::MarkError;
 use onceseal_store::place::PlaceError;
 
 use crate::config::ConfigError;
+use crate::secrets::Secrets;
 
 /// Why an action was not committed, or a command not done.
 #[derive(Debug, thiserror::Error)]
@@ -173,6 +174,22 @@ impl Failure {
     #[must_use]
     pub fn unknown(message: impl Into<String>) -> Failure {
         Failure::Unknown { code: None, message: message.into() }
+    }
+
+    /// The same without the redacted values of its call.
+    pub(crate) fn without(self, secrets: &Secrets) -> Failure {
+        let hide =
+            |code: Option<String>, message| (code.map(|code| secrets.hide(code)), secrets.hide(message));
+        match self {
+            Failure::NotExecuted { code, message } => {
+                let (code, message) = hide(code, message);
+                Failure::NotExecuted { code, message }
+            }
+            Failure::Unknown { code, message } => {
+                let (code, message) = hide(code, message);
+                Failure::Unknown { code, message }
+            }
+        }
     }
 }
 

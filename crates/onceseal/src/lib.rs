@@ -7,16 +7,26 @@
 
 mod attempt;
 pub mod audit;
+pub mod blocking;
 mod call;
+mod claim;
 pub mod config;
 mod control;
 mod error;
+#[cfg(feature = "fault")]
+pub mod fault;
+#[cfg(not(feature = "fault"))]
+mod fault;
 #[cfg(feature = "http")]
 pub mod http;
 mod keeper;
 mod open;
+mod outcome;
+mod permit;
 pub mod process;
+mod receipt;
 pub mod render;
+mod secrets;
 mod seen;
 mod sweep;
 pub mod views;

@@ -4,6 +4,7 @@
 //! what this account has seen of it.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, RwLock};
 
 use onceseal_core::code::Code;
@@ -14,12 +15,12 @@ use onceseal_store::place::{Concessions, Database, Place, Surroundings};
 use onceseal_store::{Options, Store, StoreError};
 
 use crate::config::{Config, Settings};
-use crate::control::{Control, Inner, owner};
+use crate::control::{Control, Inner, blocking, owner};
 use crate::error::Error;
 use crate::keeper::Keeper;
 use crate::seen::Seen;
 use crate::sweep::Sweeper;
-use crate::watch::Watch;
+use crate::watch::{Waiters, Watch};
 
 /// How a store is opened.
 #[derive(Clone)]
@@ -110,7 +111,9 @@ impl Control {
     /// A system without random numbers.
     pub async fn memory(policy: Arc<ActivePolicy>, clock: Arc<dyn Clock>) -> Result<Control, Error> {
         let options = Options { owner: Some(owner()), clock, ..Options::default() };
-        let control = Control::start(Store::memory(&options)?, None, false)?;
+        // Away from async tasks: opening waits for the store's first answer.
+        let store = blocking(move || Store::memory(&options)).await?;
+        let control = Control::start(store, None, false)?;
         control.activate(policy, false, None).await?;
         Ok(control)
     }
@@ -154,13 +157,14 @@ impl Control {
         let seen = Seen::of(&store, &opening.mark(&place, &store)?)?;
         let store = Arc::new(store);
         let inner = Inner {
-            watch: Watch::new(store.clone()),
+            watch: Watch::new(store.clone(), Arc::default()),
             keeper: Keeper::none(),
             policy: RwLock::new(policy_for_reading(&store)?),
             sweeper: Sweeper::none(),
             mark: None,
             seen,
             store,
+            closed: AtomicBool::new(false),
         };
         Ok(Some(Control { inner: Arc::new(inner) }))
     }
@@ -175,11 +179,13 @@ impl Control {
     fn start(store: Store, mark: Option<(MarkFile, Seen)>, sweep: bool) -> Result<Control, Error> {
         let store = Arc::new(store);
         let policy = RwLock::new(policy_for_reading(&store)?);
-        let sweeper = if sweep { Sweeper::start(store.clone())? } else { Sweeper::none() };
-        let (keeper, watch) = (Keeper::start(store.clone())?, Watch::new(store.clone()));
         let (mark, seen) = mark.unzip();
-        let seen = seen.unwrap_or(Seen::Nothing);
-        Ok(Control { inner: Arc::new(Inner { store, keeper, watch, policy, sweeper, mark, seen }) })
+        let (mark, waiters) = (mark.map(Arc::new), Arc::new(Waiters::default()));
+        let sweeper = if sweep { Sweeper::start(store.clone(), waiters.clone())? } else { Sweeper::none() };
+        let keeper = Keeper::start(store.clone(), mark.clone(), waiters.clone())?;
+        let watch = Watch::new(store.clone(), waiters);
+        let (seen, closed) = (seen.unwrap_or(Seen::Nothing), AtomicBool::new(false));
+        Ok(Control { inner: Arc::new(Inner { store, keeper, watch, policy, sweeper, mark, seen, closed }) })
     }
 }
 

@@ -3,15 +3,17 @@
 //! Members without a value are null, times RFC 3339, hashes and ids in their
 //! printed form. Redacted arguments print as `"[redacted]"`.
 
+use std::sync::Arc;
+
 use onceseal_core::action::{ActionRow, ActionState};
 use onceseal_core::approval::{ApprovalRow, Revoke};
 use onceseal_core::code::Code;
 use onceseal_core::effect::EffectRow;
 use onceseal_core::hash::{Hash, write_hex};
-use onceseal_core::id::{ActionId, ApprovalId, ReceiptId};
-use onceseal_core::journal::{Body, chain_hash, open_text, sealed_text};
+use onceseal_core::id::{ActionId, ApprovalId};
+use onceseal_core::journal::{chain_hash, open_text, sealed_text};
 use onceseal_core::json::{self, Limits, Object, Value};
-use onceseal_core::policy::ArgumentPath;
+use onceseal_core::policy::{ActivePolicy, ArgumentPath};
 use onceseal_core::stream::StreamId;
 use onceseal_store::StoreError;
 use onceseal_store::read::StoredEvent;
@@ -186,12 +188,21 @@ impl Control {
         if reveal {
             return Ok(arguments);
         }
-        let Some(row) = self.action_row(id)? else { return Ok(arguments) };
-        let Some(proposal) = &row.private.proposal else { return Ok(arguments) };
-        let policy = self.store().policy(row.decided.policy)?;
-        let policy = policy.ok_or_else(|| StoreError::new(Code::Corrupt))?;
-        let paths = policy.policy.entry(&proposal.name).map(|entry| entry.redact.clone()).unwrap_or_default();
-        Ok(redacted(&arguments, &paths))
+        let (policy, name) = self.decided_under(id)?;
+        let paths = policy.policy.entry(&name).map_or(&[][..], |entry| &entry.redact);
+        Ok(redacted(&arguments, paths))
+    }
+
+    /// The policy an action was last decided under, and the action's name.
+    pub(crate) fn decided_under(&self, id: ActionId) -> Result<(Arc<ActivePolicy>, String), Error> {
+        let corrupt = || StoreError::new(Code::Corrupt);
+        let row = self.action_row(id)?.ok_or_else(corrupt)?;
+        let proposal = row.private.proposal.ok_or_else(|| StoreError::new(Code::Erased))?;
+        let policy = match self.policy() {
+            Some(policy) if policy.hash == row.decided.policy => policy,
+            _ => self.store().policy(row.decided.policy)?.ok_or_else(corrupt)?,
+        };
+        Ok((policy, proposal.name))
     }
 
     /// The hash that stands before an event of a stream.
@@ -204,163 +215,5 @@ impl Control {
         }
         let before = self.events(stream, sequence - 1, 1)?.pop();
         before.map(|event| event.hash).ok_or_else(|| StoreError::new(Code::Corrupt).into())
-    }
-
-    /// A receipt as a document: schema `onceseal.receipt/v1`. Redacted
-    /// arguments are marked, and the hashes over them withheld.
-    ///
-    /// # Errors
-    /// `corrupt`, or the store cannot be read. `None`: there is no such receipt.
-    pub fn receipt(&self, id: ReceiptId) -> Result<Option<Value>, Error> {
-        let Some((stream, sequence)) = self.receipt_place(id)? else { return Ok(None) };
-        let corrupt = || Error::from(StoreError::new(Code::Corrupt));
-        let carrier = self.events(&stream, sequence, 1)?.pop().ok_or_else(corrupt)?;
-        let body = carrier.event.clone().ok_or_else(corrupt)?;
-        let action_id = self.receipt_action(id)?.ok_or_else(corrupt)?;
-        let row = self.action_row(action_id)?.ok_or_else(corrupt)?;
-        let proposal = row.private.proposal.clone();
-        let (result, code, first) = match &body.body {
-            Body::ActionEnded(data, _) => (data.result.as_str(), data.code, None),
-            Body::ActionAnswered(data, _) => {
-                let first = match row.state {
-                    ActionState::Answered { first, .. } => Some(first),
-                    _ => None,
-                };
-                (data.result.as_str(), None, first)
-            }
-            Body::EffectLate(data, _) => (data.outcome.as_str(), Some(Code::Fenced), row.receipt()),
-            _ => return Err(corrupt()),
-        };
-        let fence = match &body.body {
-            Body::EffectLate(data, _) => Some(data.fence),
-            _ => row.held.map(|(_, fence)| fence),
-        };
-        let arguments = self.arguments(action_id).ok();
-        let shown = arguments.is_some().then(|| self.shown_arguments(action_id, false)).transpose()?;
-        // A receipt that withholds an argument withholds the hashes over it.
-        let whole = shown.is_some() && shown == arguments;
-        let report = self.report(&row, fence)?;
-        let started = self.events(&StreamId::action(action_id), 1, 1)?.pop().map(|event| event.stamp.at);
-        let approval = match row.approval {
-            Some(id) => self.approval(id)?.map_or(Value::Null, |row| approval(id, &row)),
-            None => Value::Null,
-        };
-        let hash = |hash: Option<Hash>| if whole { optional(hash) } else { Value::Null };
-        let principal = object(vec![
-            ("agent", optional(proposal.as_ref().map(|p| &p.agent))),
-            ("user", optional(proposal.as_ref().and_then(|p| p.user.as_ref()))),
-        ]);
-        Ok(Some(object(vec![
-            ("schema", text("onceseal.receipt/v1")),
-            ("receipt", text(id)),
-            ("action", text(action_id)),
-            ("name", optional(proposal.as_ref().map(|p| &p.name))),
-            ("arguments", shown.map_or(Value::Null, Value::Object)),
-            ("principal", principal),
-            ("resource", optional(proposal.as_ref().and_then(|p| p.resource.as_ref()))),
-            ("environment", optional(proposal.as_ref().map(|p| &p.environment))),
-            ("tenant", text(&self.store().tenant().name)),
-            ("action_hash", hash(proposal.as_ref().map(|p| p.action_hash))),
-            ("intent_hash", hash(proposal.as_ref().map(|p| p.intent_hash))),
-            ("decision", text(row.decided.decision)),
-            ("reason", text(&row.decided.reason)),
-            ("policy", text(row.decided.policy)),
-            ("approval", approval),
-            ("effect_key", optional(proposal.as_ref().and_then(|p| p.effect_key.as_ref()))),
-            ("attempt", fence.map_or(Value::Null, number)),
-            ("result", text(result)),
-            ("code", optional(code)),
-            ("error", optional(report.error)),
-            ("value", report.value.unwrap_or(Value::Null)),
-            ("first_receipt", optional(first)),
-            ("started_at", optional(started)),
-            ("finished_at", text(carrier.stamp.at)),
-            ("events", Value::List(self.receipt_events(&stream, &row, fence, action_id, whole)?)),
-        ])))
-    }
-
-    /// What the holder, the remote or a person reported of an attempt.
-    fn report(&self, row: &ActionRow, fence: Option<u64>) -> Result<Report, Error> {
-        let mut report = Report::default();
-        let (Some((stream, _)), Some(fence)) = (row.held, fence) else { return Ok(report) };
-        for event in self.attempt_events(&stream, fence)? {
-            let Some(body) = &event.event else { continue };
-            let (error, result) = match &body.body {
-                Body::EffectSettled(_, sealed) => (sealed.error.clone(), sealed.result),
-                Body::EffectReconciled(_, sealed) | Body::EffectResolved(_, sealed) => {
-                    (sealed.reason.clone().or_else(|| sealed.evidence.clone()), sealed.result)
-                }
-                _ => continue,
-            };
-            report.error = error;
-            if result.is_some() {
-                report.value = self.stored_value(Some((stream, event.stamp.sequence)))?;
-            }
-        }
-        Ok(report)
-    }
-
-    /// The events of one attempt at an effect.
-    fn attempt_events(&self, stream: &StreamId, fence: u64) -> Result<Vec<StoredEvent>, Error> {
-        let mut found = Vec::new();
-        let mut from = 1;
-        loop {
-            let page = self.events(stream, from, 256)?;
-            let Some(last) = page.last() else { return Ok(found) };
-            from = last.stamp.sequence + 1;
-            found.extend(
-                page.into_iter().filter(|event| event.event.as_ref().and_then(fence_of) == Some(fence)),
-            );
-        }
-    }
-
-    fn receipt_events(
-        &self,
-        carrier: &StreamId,
-        row: &ActionRow,
-        fence: Option<u64>,
-        action: ActionId,
-        whole: bool,
-    ) -> Result<Vec<Value>, Error> {
-        let mut events = self.events(&StreamId::action(action), 1, 256)?;
-        if let (Some((stream, _)), Some(fence)) = (row.held, fence) {
-            events.extend(self.attempt_events(&stream, fence)?);
-        } else if carrier.kind == onceseal_core::stream::StreamKind::Effect {
-            events.extend(self.events(carrier, 1, 256)?);
-        }
-        if let Some(id) = row.approval {
-            events.extend(self.events(&StreamId::approval(id), 1, 256)?);
-        }
-        events.sort_by_key(|event| event.position);
-        let mut rendered = Vec::with_capacity(events.len());
-        for stored in events {
-            let prior = self.prior(&stored.stamp.stream, stored.stamp.sequence)?;
-            let mut value = event(&stored, prior)?;
-            // Sealed parts hold the hashes that are withheld.
-            if let (Value::Object(object), false) = (&mut value, whole) {
-                object.insert("sealed", Value::Null);
-                object.insert("salt", Value::Null);
-            }
-            rendered.push(value);
-        }
-        Ok(rendered)
-    }
-}
-
-#[derive(Default)]
-struct Report {
-    error: Option<String>,
-    value: Option<Value>,
-}
-
-fn fence_of(event: &onceseal_core::journal::Event) -> Option<u64> {
-    match &event.body {
-        Body::EffectAcquired(data, _) => Some(data.fence),
-        Body::EffectBegun(data, _) => Some(data.fence),
-        Body::EffectSettled(data, _) => Some(data.fence),
-        Body::EffectLapsed(data, _) => Some(data.fence),
-        Body::EffectReconciled(data, _) | Body::EffectResolved(data, _) => Some(data.fence),
-        Body::EffectLate(data, _) => Some(data.fence),
-        _ => None,
     }
 }

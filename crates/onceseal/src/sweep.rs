@@ -5,15 +5,24 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use onceseal_core::approval::Status;
+use onceseal_core::code::Code;
 use onceseal_core::command::Command;
-use onceseal_core::journal::Index;
-use onceseal_store::read::Page;
-use onceseal_store::{Store, StoreError};
+use onceseal_core::hash::Hash;
+use onceseal_core::journal::{Index, Key, Row, moment};
+use onceseal_core::reply::Reply;
+use onceseal_core::stream::StreamKind;
+use onceseal_core::time::Timestamp;
+use onceseal_store::read::{Page, row_of};
+use onceseal_store::{Store, StoreError, Ticket};
 
-/// How often; each time up to a quarter more, so that processes part.
+use crate::watch::Waiters;
+
+/// How often, from the opening on; each time up to a quarter more, so that
+/// processes part.
 const EVERY: Duration = Duration::from_secs(5);
-/// Streams looked at in one sweep.
-const SWEEP_MAX: usize = 1_000;
+/// Streams whose lapses are submitted together.
+const AT_ONCE: usize = 256;
 
 /// The sweeping thread's handle.
 pub(crate) struct Sweeper {
@@ -27,23 +36,24 @@ impl Sweeper {
         Sweeper { stop: Arc::default(), thread: Mutex::new(None) }
     }
 
-    pub(crate) fn start(store: Arc<Store>) -> Result<Sweeper, StoreError> {
+    pub(crate) fn start(store: Arc<Store>, waiters: Arc<Waiters>) -> Result<Sweeper, StoreError> {
         let stop: Arc<(Mutex<bool>, Condvar)> = Arc::default();
         let own = stop.clone();
         let thread = std::thread::Builder::new().name("onceseal-sweeper".to_owned()).spawn(move || {
             let (stopped, wake) = &*own;
-            let mut guard = stopped.lock().unwrap_or_else(PoisonError::into_inner);
-            while !*guard {
-                let pause = EVERY + EVERY / 4 * u32::from(jitter()) / 255;
-                guard = wake.wait_timeout(guard, pause).unwrap_or_else(PoisonError::into_inner).0;
-                if *guard {
-                    return;
-                }
-                drop(guard);
+            let mut rounds = Rounds::default();
+            loop {
                 // A sweep that fails is repeated at the next turn; whoever meets
                 // what has lapsed records it meanwhile.
-                let _ = sweep(&store);
-                guard = stopped.lock().unwrap_or_else(PoisonError::into_inner);
+                if rounds.sweep(&store).is_ok_and(|ended| ended > 0) {
+                    waiters.wake_all();
+                }
+                let pause = EVERY + EVERY / 4 * u32::from(jitter()) / 255;
+                let guard = stopped.lock().unwrap_or_else(PoisonError::into_inner);
+                let stop = wake.wait_timeout_while(guard, pause, |stopped| !*stopped);
+                if *stop.unwrap_or_else(PoisonError::into_inner).0 {
+                    return;
+                }
             }
         })?;
         Ok(Sweeper { stop, thread: Mutex::new(Some(thread)) })
@@ -59,31 +69,68 @@ impl Sweeper {
     }
 }
 
-/// Submits a lapse for everything that is due, unless another process is
-/// sweeping. Returns how many streams ended.
+/// Submits a lapse for everything that is due, and for every request that the
+/// active policy does not know, unless another process is sweeping. Returns how
+/// many streams ended. It blocks: not for async code.
+///
+/// A stream that cannot be decided does not hold up the others: whoever meets
+/// it is told.
 ///
 /// # Errors
 /// The store cannot be used.
 pub fn sweep(store: &Store) -> Result<usize, StoreError> {
-    let swept = store.try_sweep(|| {
-        let now = store.now().micros().to_be_bytes().to_vec();
-        let page = Page {
-            index: Index::Due,
-            from: Vec::new(),
-            to: now,
-            after: None,
-            newest_first: false,
-            limit: SWEEP_MAX,
-        };
-        let due = store.read(|snapshot| snapshot.keys(&page))?;
-        let mut ended = 0;
-        for hit in due {
-            let reply = store.run(Command::Lapse(hit.stream))?;
-            ended += usize::from(reply == onceseal_core::reply::Reply::Done { changed: true });
+    Rounds::default().sweep(store)
+}
+
+/// What one process has swept.
+#[derive(Default)]
+struct Rounds {
+    /// The policy under which every request has been looked at.
+    policy: Option<Hash>,
+}
+
+impl Rounds {
+    fn sweep(&mut self, store: &Store) -> Result<usize, StoreError> {
+        let swept = store.try_sweep(|| {
+            let mut ended = lapse(store, Index::Due, Vec::new(), moment(store.now()).to_vec())?;
+            let policy = store.tenant().policy();
+            let active = store.read(|snapshot| Ok(row_of(snapshot.stream(&policy)?)))?;
+            let active = match active.map(|stored| stored.row) {
+                Some(Row::Policy(row)) => Some(row.active),
+                _ => None,
+            };
+            if self.policy != active {
+                let pending = |at| Key::state(StreamKind::Approval, Status::Pending.number(), at).bytes;
+                ended += lapse(store, Index::State, pending(Timestamp::MIN), pending(Timestamp::MAX))?;
+                self.policy = active;
+            }
+            Ok(ended)
+        })?;
+        Ok(swept.unwrap_or_default())
+    }
+}
+
+/// Submits a lapse for every stream in a range of an index; a page of them
+/// shares a batch.
+fn lapse(store: &Store, index: Index, from: Vec<u8>, to: Vec<u8>) -> Result<usize, StoreError> {
+    let mut page = Page { index, from, to, after: None, newest_first: false, limit: AT_ONCE };
+    let mut ended = 0;
+    loop {
+        let found = store.read(|snapshot| snapshot.keys(&page))?;
+        let submitted: Result<Vec<Ticket>, StoreError> =
+            found.iter().map(|hit| store.submit(Command::Lapse(hit.stream))).collect();
+        for answer in submitted?.into_iter().map(Ticket::wait) {
+            match answer {
+                Ok(reply) => ended += usize::from(reply == Reply::Done { changed: true }),
+                Err(error) if error.code() == Code::Corrupt => {}
+                Err(error) => return Err(error),
+            }
         }
-        Ok(ended)
-    })?;
-    Ok(swept.unwrap_or_default())
+        match found.into_iter().last() {
+            Some(last) => page.after = Some((last.key, last.stream)),
+            None => return Ok(ended),
+        }
+    }
 }
 
 fn jitter() -> u8 {

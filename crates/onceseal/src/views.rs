@@ -2,6 +2,11 @@
 //!
 //! Nothing here changes anything.
 
+mod attention;
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
 use onceseal_core::action::{ActionRow, ActionState, Answer, ended_number};
 use onceseal_core::approval::{ApprovalRow, Status};
 use onceseal_core::code::Code;
@@ -11,8 +16,11 @@ use onceseal_core::journal::{Index, Key, Row};
 use onceseal_core::json::{self, Limits, Object, Value};
 use onceseal_core::stream::{StreamId, StreamKind};
 use onceseal_core::time::Timestamp;
+use onceseal_core::view::Loaded;
 use onceseal_store::StoreError;
 use onceseal_store::read::{Hit, Page, Snapshot, StoredEvent, row_of};
+
+pub use attention::{Attention, Waiting};
 
 use crate::control::Control;
 use crate::error::Error;
@@ -22,7 +30,7 @@ use crate::error::Error;
 pub struct Filter {
     /// The state's number in the index of states; see [`state_numbers`].
     pub state: Option<u8>,
-    /// The action's name; actions only.
+    /// The action's name; of actions only, other lists ignore it.
     pub name: Option<String>,
     /// Only what was made at or before this moment.
     pub until: Option<Timestamp>,
@@ -32,10 +40,12 @@ pub struct Filter {
     pub newest_first: bool,
 }
 
-/// A place in a list: made and stream. Prints as 50 hex digits.
+/// A place in a list. Prints as 52 hex digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
     made: [u8; 8],
+    /// Things made at one moment are listed state by state.
+    state: u8,
     stream: StreamId,
 }
 
@@ -43,19 +53,20 @@ impl Cursor {
     /// Reads the printed form.
     #[must_use]
     pub fn parse(text: &str) -> Option<Cursor> {
-        let mut bytes = [0; 25];
+        let mut bytes = [0; 26];
         onceseal_core::hash::read_hex(text, &mut bytes)?;
         let (made, rest) = bytes.split_first_chunk()?;
-        let kind = StreamKind::ALL.iter().copied().find(|kind| kind.number() == rest[0])?;
-        Some(Cursor { made: *made, stream: StreamId { kind, name: rest[1..].try_into().ok()? } })
+        let kind = StreamKind::ALL.iter().copied().find(|kind| kind.number() == rest[1])?;
+        let stream = StreamId { kind, name: rest[2..].try_into().ok()? };
+        Some(Cursor { made: *made, state: rest[0], stream })
     }
 }
 
 impl std::fmt::Display for Cursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut text = String::with_capacity(50);
+        let mut text = String::with_capacity(52);
         onceseal_core::hash::write_hex(&self.made, &mut text);
-        onceseal_core::hash::write_hex(&[self.stream.kind.number()], &mut text);
+        onceseal_core::hash::write_hex(&[self.state, self.stream.kind.number()], &mut text);
         onceseal_core::hash::write_hex(&self.stream.name, &mut text);
         f.write_str(&text)
     }
@@ -66,6 +77,8 @@ impl std::fmt::Display for Cursor {
 pub struct Listed {
     /// Streams with their rows.
     pub items: Vec<(StreamId, Row)>,
+    /// Streams whose rows do not decode.
+    pub unreadable: Vec<StreamId>,
     /// Where the next page begins, if there may be one.
     pub next: Option<Cursor>,
 }
@@ -209,17 +222,7 @@ impl Control {
     /// # Errors
     /// The store cannot be read.
     pub fn receipt_place(&self, id: ReceiptId) -> Result<Option<(StreamId, u64)>, Error> {
-        let key = Key::of(Index::Receipt, &[&id.0]);
-        let page = Page {
-            index: key.index,
-            from: key.bytes.clone(),
-            to: key.bytes,
-            after: None,
-            newest_first: false,
-            limit: 1,
-        };
-        let hit = self.store().read(|snapshot| snapshot.keys(&page))?.into_iter().next();
-        Ok(hit.map(|hit| (hit.stream, hit.sequence)))
+        Ok(self.store().read(|snapshot| place_of(snapshot, id))?)
     }
 
     /// The action a receipt is about.
@@ -237,11 +240,29 @@ impl Control {
 
     fn row(&self, stream: &StreamId) -> Result<Option<Row>, Error> {
         let loaded = self.store().read(|snapshot| snapshot.stream(stream))?;
-        if loaded == onceseal_core::view::Loaded::Unreadable {
+        if loaded == Loaded::Unreadable {
             return Err(StoreError::new(Code::Corrupt).into());
         }
         Ok(row_of(loaded).map(|stored| stored.row))
     }
+}
+
+/// Where a receipt's event stands.
+pub(crate) fn place_of(
+    snapshot: &dyn Snapshot,
+    id: ReceiptId,
+) -> Result<Option<(StreamId, u64)>, StoreError> {
+    let key = Key::of(Index::Receipt, &[&id.0]);
+    let page = Page {
+        index: key.index,
+        from: key.bytes.clone(),
+        to: key.bytes,
+        after: None,
+        newest_first: false,
+        limit: 1,
+    };
+    let hit = snapshot.keys(&page)?.into_iter().next();
+    Ok(hit.map(|hit| (hit.stream, hit.sequence)))
 }
 
 /// The id before or after one, as 128-bit numbers.
@@ -256,48 +277,62 @@ fn list(
     filter: &Filter,
     limit: usize,
 ) -> Result<Listed, StoreError> {
-    let prefixes: Vec<(Index, Vec<u8>)> = match (&filter.name, filter.state) {
-        (Some(name), _) => vec![(Index::Name, [name.as_bytes(), &[0]].concat())],
-        (None, Some(state)) => vec![(Index::State, vec![kind.number(), state])],
+    // Only actions are found by name.
+    let by_name = filter.name.as_ref().filter(|_| kind == StreamKind::Action);
+    let ranges: Vec<(u8, Index, Vec<u8>)> = match (by_name, filter.state) {
+        (Some(name), _) => vec![(0, Index::Name, [name.as_bytes(), &[0]].concat())],
+        (None, Some(state)) => vec![(state, Index::State, vec![kind.number(), state])],
         (None, None) => {
             let states = state_numbers(kind).into_iter();
-            states.map(|(state, _)| (Index::State, vec![kind.number(), state])).collect()
+            states.map(|(state, _)| (state, Index::State, vec![kind.number(), state])).collect()
         }
     };
-    let until = filter.until.unwrap_or(Timestamp::MAX).micros().to_be_bytes();
-    let mut found: Vec<([u8; 8], usize, StreamId)> = Vec::new();
-    for (index, prefix) in prefixes {
-        let page = Page {
-            index,
-            from: [&prefix[..], &[0; 8]].concat(),
-            to: [&prefix[..], &until].concat(),
-            after: filter.after.map(|cursor| ([&prefix[..], &cursor.made].concat(), cursor.stream)),
-            newest_first: filter.newest_first,
-            limit,
-        };
+    let mut found: Vec<([u8; 8], u8, usize, StreamId)> = Vec::new();
+    for (state, index, prefix) in ranges {
+        let Some(page) = page(filter, state, index, &prefix, limit) else { continue };
         for (at, hit) in snapshot.keys(&page)?.into_iter().enumerate() {
             let made = hit.key.last_chunk::<8>().copied().unwrap_or_default();
-            found.push((made, at, hit.stream));
+            found.push((made, state, at, hit.stream));
         }
     }
-    found.sort_by(|a, b| {
-        let order = (a.0, a.1).cmp(&(b.0, b.1));
-        if filter.newest_first { (b.0, a.1).cmp(&(a.0, b.1)) } else { order }
+    found.sort_by(|a, b| match filter.newest_first {
+        false => (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)),
+        true => (b.0, b.1, a.2).cmp(&(a.0, a.1, b.2)),
     });
     found.truncate(limit);
-    let full = found.len() == limit;
-    let next = found.last().filter(|_| full).map(|(made, _, stream)| Cursor { made: *made, stream: *stream });
-    let mut items = Vec::with_capacity(found.len());
-    for (_, _, stream) in found {
-        let row = match snapshot.stream(&stream)? {
-            onceseal_core::view::Loaded::Row(stored) => std::sync::Arc::unwrap_or_clone(stored).row,
-            _ => return Err(StoreError::new(Code::Corrupt)),
-        };
-        if fits(&row, filter) {
-            items.push((stream, row));
+    let last = found.last().filter(|_| found.len() == limit);
+    let next = last.map(|(made, state, _, stream)| Cursor { made: *made, state: *state, stream: *stream });
+    let mut listed = Listed { items: Vec::with_capacity(found.len()), unreadable: Vec::new(), next };
+    for (_, _, _, stream) in found {
+        match snapshot.stream(&stream)? {
+            Loaded::Row(stored) if fits(&stored.row, filter) => {
+                listed.items.push((stream, Arc::unwrap_or_clone(stored).row));
+            }
+            Loaded::Row(_) => {}
+            Loaded::Absent | Loaded::Unreadable => listed.unreadable.push(stream),
         }
     }
-    Ok(Listed { items, next })
+    Ok(listed)
+}
+
+/// The part of one range that comes after the filter's place; `None` if nothing does.
+fn page(filter: &Filter, state: u8, index: Index, prefix: &[u8], limit: usize) -> Option<Page> {
+    let key = |made: u64| [prefix, &made.to_be_bytes()].concat();
+    let (mut first, mut last) = (0, filter.until.unwrap_or(Timestamp::MAX).micros().unsigned_abs());
+    let mut after = None;
+    if let Some(cursor) = &filter.after {
+        let made = u64::from_be_bytes(cursor.made);
+        match (filter.newest_first, state.cmp(&cursor.state)) {
+            (_, Ordering::Equal) => after = Some((key(made), cursor.stream)),
+            (false, Ordering::Greater) => first = made,
+            (false, Ordering::Less) => first = made.checked_add(1)?,
+            (true, Ordering::Less) => last = last.min(made),
+            (true, Ordering::Greater) => last = last.min(made.checked_sub(1)?),
+        }
+    }
+    let (from, to) = (key(first), key(last));
+    let newest_first = filter.newest_first;
+    (from <= to).then_some(Page { index, from, to, after, newest_first, limit })
 }
 
 /// Whether a row found by name is in the state asked for.

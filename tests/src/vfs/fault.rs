@@ -7,7 +7,7 @@ use rusqlite::ffi;
 use super::log::File;
 
 /// A kind of call to a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     /// Reading bytes.
     Read,

@@ -7,7 +7,7 @@ mod load;
 mod processes;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use clap::Args;
@@ -43,11 +43,17 @@ pub(crate) struct Bench {
     /// One of those processes
     #[arg(long, hide = true)]
     child: Option<PathBuf>,
+    /// The yardstick, for the store in this directory
+    #[arg(long, hide = true)]
+    replay: Option<PathBuf>,
 }
 
 pub(crate) fn run(context: &Context, bench: &Bench) -> Result<ExitCode, CliError> {
     if let Some(place) = &bench.child {
         return processes::child(context, place, bench.seconds);
+    }
+    if let Some(place) = &bench.replay {
+        return replay(context, place);
     }
     if !(bench.seconds > 0.0 && bench.seconds <= 600.0) || bench.rounds == 0 || bench.callers.contains(&0) {
         return Err(CliError::usage("callers and rounds are at least 1, seconds up to 600"));
@@ -117,9 +123,7 @@ fn figures(place: &Path, callers: usize, seconds: f64) -> Result<Figures, CliErr
     load.control().close();
     let database = place.join(onceseal::store::place::DATABASE);
     let bytes = std::fs::metadata(&database).map_err(unusable)?.len();
-    let raw = place.join("raw.db");
-    load::make_private_file(&raw).map_err(unusable)?;
-    let replay = yardstick::replay(&database, &raw, PREAMBLE, usize::MAX)?;
+    let raw_s = replayed_s(place)?;
     let actions = ran.latencies_us.len() as f64;
     let actions_per_s = actions / ran.elapsed.as_secs_f64();
     Ok(Figures {
@@ -127,11 +131,32 @@ fn figures(place: &Path, callers: usize, seconds: f64) -> Result<Figures, CliErr
         actions_per_s,
         p50_us: ran.percentile(50),
         p99_us: ran.percentile(99),
-        raw_ratio: actions_per_s / (actions / replay.elapsed.as_secs_f64()),
+        raw_ratio: actions_per_s / (actions / raw_s),
         bytes_per_action: bytes as f64 / actions,
         audited_per_s,
         memory_mib,
     })
+}
+
+/// The yardstick holds all rows in memory, so it runs in a process of its own:
+/// this one's memory is the store's.
+fn replayed_s(place: &Path) -> Result<f64, CliError> {
+    let program = std::env::current_exe().map_err(unusable)?;
+    let output = Command::new(program).args(["bench", "--replay"]).arg(place).output().map_err(unusable)?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let micros = text.trim().parse::<f64>().ok().filter(|_| output.status.success());
+    micros
+        .map(|micros| micros / 1e6)
+        .ok_or_else(|| CliError::new("bench_yardstick", "the yardstick did not end well", UNUSABLE))
+}
+
+fn replay(context: &Context, place: &Path) -> Result<ExitCode, CliError> {
+    let raw = place.join("raw.db");
+    load::make_private_file(&raw).map_err(unusable)?;
+    let database = place.join(onceseal::store::place::DATABASE);
+    let replay = yardstick::replay(&database, &raw, PREAMBLE, usize::MAX)?;
+    context.out.text(&format!("{}\n", replay.elapsed.as_micros()))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn print(context: &Context, rows: &[Figures]) -> Result<(), CliError> {

@@ -7,7 +7,6 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use onceseal::core::code::Code;
 use onceseal::core::json::{Object, Value};
 
 use crate::context::Context;
@@ -17,6 +16,7 @@ use crate::table::state_style;
 mod crash;
 mod scenes;
 mod stage;
+mod tamper;
 
 use stage::Stage;
 
@@ -42,13 +42,13 @@ struct Scene {
 
 /// What came of it.
 struct Outcome {
-    /// What stopped it; `None`: nothing did.
-    by: Option<Code>,
+    /// What stopped it, a code and a sentence; `None`: nothing did.
+    by: Option<(&'static str, String)>,
     /// What can be seen of it afterwards.
     evidence: String,
 }
 
-const SCENES: [Scene; 6] = [
+const SCENES: [Scene; 7] = [
     Scene {
         name: "lost answer",
         story: "An agent pays a refund. The provider does it, the answer gets lost, and the agent tries again.",
@@ -78,6 +78,11 @@ const SCENES: [Scene; 6] = [
         name: "crash in the middle",
         story: "A process calls the provider and is killed with SIGKILL before it can record the answer. Another tries again.",
         play: crash::crash_in_the_middle,
+    },
+    Scene {
+        name: "tampered journal",
+        story: "Somebody who can write the database file makes a refund of 20.00 one of 10.00, in every place.",
+        play: tamper::tampered_journal,
     },
 ];
 
@@ -114,10 +119,10 @@ pub(crate) fn run(context: &Context, demo: &Demo) -> Result<ExitCode, CliError> 
 }
 
 fn told(number: usize, scene: &Scene, outcome: &Outcome) -> String {
-    let verdict = match outcome.by {
-        Some(code) => {
+    let verdict = match &outcome.by {
+        Some((code, sentence)) => {
             let style = state_style("ok");
-            format!("{style}STOPPED{style:#} {code}: {}", code.sentence())
+            format!("{style}STOPPED{style:#} {code}: {sentence}")
         }
         None => {
             let style = state_style("fail");
@@ -132,7 +137,7 @@ fn as_value(scene: &Scene, outcome: &Outcome) -> Value {
     object.insert("name", scene.name);
     object.insert("story", scene.story);
     object.insert("stopped", outcome.by.is_some());
-    object.insert("by", outcome.by.map_or(Value::Null, |code| code.as_str().into()));
+    object.insert("by", outcome.by.as_ref().map_or(Value::Null, |(code, _)| (*code).into()));
     object.insert("evidence", outcome.evidence.as_str());
     object.into()
 }

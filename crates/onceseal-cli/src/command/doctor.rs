@@ -8,14 +8,11 @@ use onceseal::core::json::{Object, Value};
 use onceseal::{Control, Opening, Seen};
 
 use crate::context::Context;
-use crate::error::{CliError, REFUSED};
+use crate::error::{CliError, REFUSED, UNCHECKED};
 use crate::table::state_style;
 use crate::text::shown;
 
 mod checks;
-
-/// Exit status: something could not be checked.
-const UNCHECKED: u8 = 3;
 
 /// Say whether everything is as it should be, and what waits for a person
 #[derive(Debug, Args)]

@@ -28,7 +28,8 @@ use crate::text::literal;
 /// --not-executed-on, and a command that could not be started.
 ///
 /// The command finds ONCESEAL_ACTION, ONCESEAL_ATTEMPT and, if the action has one, ONCESEAL_EFFECT_KEY in its
-/// environment. It runs in a process group of its own, which is stopped at the deadline.
+/// environment. It runs in a process group of its own, which is stopped at the deadline. Its output passes through;
+/// with --json the outcome is the last line of stdout, or an error object the last of stderr.
 #[derive(Debug, Args)]
 pub(crate) struct Exec {
     #[command(flatten)]

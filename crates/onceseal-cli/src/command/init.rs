@@ -33,7 +33,7 @@ pub(crate) fn run(context: &Context) -> Result<ExitCode, CliError> {
     }
     let wrote = !there && write(&file)?;
     let place = opening.place()?;
-    report(context, &file, wrote, &made, place.directory(), opening.settings.state_in_project)
+    report(context, &file, wrote, &made, place.directory())
 }
 
 /// A new project's id.
@@ -63,7 +63,6 @@ fn report(
     wrote: bool,
     made: &place::Initialised,
     state: &Path,
-    in_project: bool,
 ) -> Result<ExitCode, CliError> {
     let person = Control::account().to_string();
     if context.out.is_json() {
@@ -95,7 +94,7 @@ fn report(
         "note: approvals given here are proven by the operating system's account. It cannot tell an agent that \
          runs as you from you.",
     );
-    if in_project {
+    if state.starts_with(made.project.root()) {
         context.out.note(
             "warning: the state lies in the project, where `git clean`, a container's rebuild or the agent's own \
              `rm` can destroy it: what had happened would then be forgotten, and could happen again",

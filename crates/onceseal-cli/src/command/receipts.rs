@@ -99,7 +99,10 @@ fn show(context: &Context, id: ReceiptId) -> Result<ExitCode, CliError> {
     let order = [
         "result",
         "code",
+        "error_code",
         "error",
+        "answered",
+        "contradicts",
         "name",
         "arguments",
         "principal",
@@ -116,6 +119,7 @@ fn show(context: &Context, id: ReceiptId) -> Result<ExitCode, CliError> {
         "intent_hash",
         "value",
         "first_receipt",
+        "proposed_at",
         "started_at",
         "finished_at",
     ];

@@ -1,5 +1,6 @@
 //! `exec`: how programs are run, and what their ends mean.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
@@ -142,12 +143,13 @@ fn an_approval_given_while_the_call_waits_lets_it_run() {
 
 #[test]
 fn ua_053_with_a_gate_that_is_broken_nothing_runs() {
-    let breaks: [(&str, fn(&Project)); 5] = [
-        ("store_foreign", |p| std::fs::write(p.database(), "garbage".repeat(1000)).expect("written")),
+    type Break = fn(&Project);
+    let breaks: [(&str, Break); 5] = [
+        ("store_foreign", |p| fs::write(p.database(), "garbage".repeat(1000)).expect("written")),
         ("state_not_private", |p| chmod(&p.state(), 0o755)),
-        ("policy_invalid", |p| std::fs::write(p.path("onceseal.yaml"), "\u{1}garbage: [").expect("written")),
-        ("config_missing", |p| std::fs::remove_file(p.path("onceseal.yaml")).expect("removed")),
-        ("project_unreadable", |p| std::fs::write(p.path(".onceseal/project.json"), "{}").expect("written")),
+        ("policy_invalid", |p| fs::write(p.path("onceseal.yaml"), "\u{1}garbage: [").expect("written")),
+        ("config_missing", |p| fs::remove_file(p.path("onceseal.yaml")).expect("removed")),
+        ("project_unreadable", |p| fs::write(p.path(".onceseal/project.json"), "{}").expect("written")),
     ];
     for (code, break_it) in breaks {
         let project = Project::new();
@@ -161,7 +163,7 @@ fn ua_053_with_a_gate_that_is_broken_nothing_runs() {
 
 fn chmod(path: &std::path::Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("its mode");
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("its mode");
 }
 
 #[test]
@@ -204,7 +206,7 @@ fn arguments_are_text_or_json_as_the_policy_accepts_it() {
 #[test]
 fn an_argument_can_come_from_a_file_or_from_stdin_byte_for_byte() {
     let project = Project::with_policy("actions:\n  send: { decision: allow }\n");
-    std::fs::write(project.path("body"), "two\nlines\n").expect("written");
+    fs::write(project.path("body"), "two\nlines\n").expect("written");
     let args = ["exec", "send", "--arg-file", "body=body", "--arg-file", "n:=-", "--json", "--", "true"];
     let mut child = project
         .command(&args)

@@ -37,6 +37,8 @@ pub(crate) const COMMANDS: &[&[&str]] = &[
     &["export"],
     &["export", "receipts"],
     &["export", "events"],
+    &["audit"],
+    &["bench"],
     &["doctor"],
     &["project"],
     &["project", "adopt"],

@@ -1,6 +1,8 @@
 //! Lists: pages, filters, and how they read.
 
-use crate::base::{Project, snapshot};
+use serde_json::json;
+
+use crate::base::{Project, refund, snapshot};
 
 #[test]
 fn pages_follow_each_other_without_gap_or_repeat_in_both_orders() {
@@ -111,6 +113,28 @@ fn lists_and_single_things_for_people() {
         text.push_str(&format!("$ onceseal {shown}\n{}\n", project.ok(args).all()));
     }
     snapshot("for_people", &text);
+}
+
+#[test]
+fn a_receipt_says_for_ever_what_it_said_first() {
+    let project = Project::new();
+    project.unknown("txn_1");
+    let approval = project.asked("txn_2");
+    project.ok(&["approve", &approval]);
+    assert_eq!(project.refund("txn_2", 500_001, &["--approval", &approval]).code, 1);
+    let receipts = || -> Vec<_> {
+        let ids = project.items(&["receipts", "list"]).into_iter().map(|r| r["receipt"].clone());
+        ids.map(|id| project.json(&["receipts", "show", id.as_str().expect("an id")])).collect()
+    };
+    let before = receipts();
+    assert_eq!(before[0]["error"], "the program was ended by signal 9");
+    assert_eq!(before[1]["approval"]["status"], "granted");
+    project.ok(&["resolve", "refund:txn_1", "--failed", "--reason", "looked"]);
+    project.ok(&refund("txn_2", 500_000, &[], "true").each());
+    let after = receipts();
+    assert_eq!(after[..2], before[..], "resolving and using came later");
+    assert_eq!((&after[2]["answered"]["reason"], &after[2]["result"]), (&json!("looked"), &json!("failed")));
+    assert_eq!(after[3]["approval"]["status"], "consumed");
 }
 
 #[test]

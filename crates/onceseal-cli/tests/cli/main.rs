@@ -2,7 +2,9 @@
 //! of its own.
 
 mod acceptance;
+mod audit;
 mod base;
+mod demo;
 mod exec;
 mod help;
 mod json;

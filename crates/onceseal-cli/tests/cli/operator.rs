@@ -27,7 +27,10 @@ fn an_answer_for_an_unknown_outcome_needs_a_reason_and_is_given_once() {
     let twice = resolve(&["--failed", "--reason", "changed my mind"]);
     assert_eq!((twice.code, twice.error()["code"].clone()), (1, json!("not_ambiguous")));
     let receipt = project.json(&["receipts", "list", "--newest", "--limit", "1"])["items"][0].clone();
-    assert_eq!((&receipt["result"], &receipt["error"]), (&json!("committed"), &json!("re_1 is there")));
+    assert_eq!(
+        (&receipt["result"], &receipt["answered"]["reason"]),
+        (&json!("committed"), &json!("re_1 is there"))
+    );
     assert!(receipt["first_receipt"].as_str().is_some_and(|id| id.starts_with("rcp_")));
     assert_eq!(project.refund("txn_1", 1, &[]).code, 1, "it happened");
 }

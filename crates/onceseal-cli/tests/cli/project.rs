@@ -31,6 +31,24 @@ fn init_never_overwrites_a_policy_and_a_clone_gets_an_id_of_its_own() {
 }
 
 #[test]
+fn state_inside_the_project_is_refused_unless_permitted_and_then_warned_of() {
+    let project = Project::empty();
+    let init = || {
+        let state = project.path("state");
+        crate::base::ran(project.command(&["init"]).env("ONCESEAL_STATE", state).output().expect("a run"))
+    };
+    let refused = init();
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("state_inside_project"), "{refused:?}");
+    let policy = format!("{}\nsettings: {{ state_in_project: true }}\n", onceseal::config::STARTER);
+    fs::write(project.path("onceseal.yaml"), policy).expect("written");
+    assert!(!project.path(".onceseal").exists(), "nothing was made");
+    let permitted = init();
+    assert_eq!(permitted.code, 0, "{permitted:?}");
+    assert!(permitted.stderr.contains("`git clean`"), "{permitted:?}");
+}
+
+#[test]
 fn init_keeps_its_directory_out_of_git() {
     let project = Project::empty();
     let made = Command::new("git").args(["init", "-q"]).current_dir(project.path("")).status();

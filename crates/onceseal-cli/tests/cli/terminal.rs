@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -23,9 +23,12 @@ fn terminal() -> (File, OwnedFd) {
 /// Runs the program at a terminal where somebody types `answer` when they are
 /// asked; its exit status and what it printed.
 fn at_terminal(project: &Project, args: &[&str], answer: &str) -> (Option<i32>, String) {
+    run_at_terminal(project.command(args), answer)
+}
+
+fn run_at_terminal(mut command: Command, answer: &str) -> (Option<i32>, String) {
     let (mut person, program) = terminal();
     let end = || Stdio::from(program.try_clone().expect("a copy"));
-    let mut command = project.command(args);
     let mut child = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("a run");
     drop(command);
     drop(program);
@@ -93,8 +96,13 @@ fn redacted_values_are_shown_at_a_terminal_and_elsewhere_only_when_revealed() {
 fn a_terminal_has_colour_unless_no_color_is_set() {
     let project = Project::with_policy(POLICY);
     asked(&project);
-    let (_, coloured) = at_terminal(&project, &["pending", "--color", "always"], "");
-    assert!(coloured.contains('\u{1b}'), "{coloured}");
-    let (_, plain) = at_terminal(&project, &["pending", "--color", "never"], "");
-    assert!(!plain.contains('\u{1b}'), "{plain}");
+    let shown = |set: &[(&str, &str)], args: &[&str]| {
+        let mut command = project.command(args);
+        command.env("TERM", "xterm").envs(set.iter().copied());
+        run_at_terminal(command, "").1
+    };
+    assert!(shown(&[], &["pending"]).contains('\u{1b}'));
+    assert!(!shown(&[("NO_COLOR", "1")], &["pending"]).contains('\u{1b}'));
+    assert!(!shown(&[], &["pending", "--color", "never"]).contains('\u{1b}'));
+    assert!(!shown(&[], &["pending", "--json"]).contains('\u{1b}'));
 }

@@ -1,5 +1,7 @@
 //! From a call to a proposal: canonical bytes, hashes, resource and effect key.
 
+use std::fmt;
+
 use crate::action::event::Proposed;
 use crate::action::redact::{redact, remove};
 use crate::code::Code;
@@ -34,7 +36,7 @@ impl Principal {
 }
 
 /// What a caller wants done, before anything is checked.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Action {
     /// The action's name, as the policy lists it.
     pub name: String,
@@ -46,6 +48,31 @@ pub struct Action {
     pub environment: String,
     /// The resource, where the policy entry has no template for it.
     pub resource: Option<String>,
+}
+
+/// Without the arguments: some may be redacted.
+impl fmt::Debug for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Action { name, principal, environment, resource, .. } = self;
+        f.debug_struct("Action")
+            .field("name", name)
+            .field("principal", principal)
+            .field("environment", environment)
+            .field("resource", resource)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Without the arguments: some may be redacted.
+impl fmt::Debug for Proposal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proposal")
+            .field("name", &self.name)
+            .field("principal", &self.principal)
+            .field("effect_key", &self.effect_key)
+            .field("action_hash", &self.action_hash)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Action {
@@ -61,7 +88,7 @@ impl Action {
 
 /// An action checked, made canonical and hashed under one policy. All that is
 /// judged, shown and executed is parsed back from its canonical bytes.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Proposal {
     name: String,
     arguments: Object,

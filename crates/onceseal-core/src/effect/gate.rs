@@ -1,8 +1,8 @@
 //! The retry table: whether a new attempt may take an effect.
 
 use crate::action::{Action, Answer, Proposal, end_held};
+use crate::case::Case;
 use crate::code::Code;
-use crate::decide::Case;
 use crate::effect::event::{Acquired, AcquiredSealed, Lapsed};
 use crate::effect::{EffectRow, EffectState};
 use crate::id::{ActionId, ApprovalId, ReceiptId};

@@ -5,8 +5,8 @@
 
 use crate::action::{Answer, answer_held, end_held};
 use crate::approval::Source;
+use crate::case::{Case, Renewal};
 use crate::code::Code;
-use crate::decide::{Case, Renewal};
 use crate::effect::event::{Begun, Late, Settled, SettledSealed};
 use crate::effect::gate::{now, record_lapse};
 use crate::effect::{EffectRow, EffectState, Outcome};

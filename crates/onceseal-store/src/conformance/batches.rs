@@ -105,6 +105,12 @@ fn a_batch_shows_what_its_own_commands_have_recorded(subject: &dyn Subject) -> V
     take!(acquired, Ok(Reply::Attempt(attempt)) if attempt.action == action => (), "its text is there in the same batch");
     let row = world.action(action)?;
     ensure_eq!(row.held.map(|(_, fence)| fence), Some(1), "and it runs");
+    let mut unseen = pay("l");
+    unseen.action = Some(unknown_action(6));
+    unseen.reach = Reach::Ready;
+    let acquire = Acquire { action: unknown_action(6), approval: None, reach, lease, deadline };
+    let answers = world.together(vec![world.to_run(&unseen)?, Command::Acquire(acquire)])?;
+    take!(&answers[1], Ok(Reply::Attempt(_)) => (), "whether somebody has looked for it before or not");
     super::journal::chained(&world.store)
 }
 

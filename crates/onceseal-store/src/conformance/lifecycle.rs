@@ -1,6 +1,7 @@
 //! Opening, closing and opening again; clocks; tenants side by side.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use onceseal_core::code::Code;
 use onceseal_core::effect::{EffectState, Outcome};
@@ -39,7 +40,8 @@ fn a_closed_store_runs_what_waits_and_takes_no_more(subject: &dyn Subject) -> Ve
     let closed = std::thread::scope(|scope| {
         world.gate.await_writer();
         let closing = scope.spawn(|| world.store.close());
-        while world.store.read(|_| Ok(())).is_ok() {
+        let begun = Instant::now();
+        while world.store.read(|_| Ok(())).is_ok() && begun.elapsed() < Duration::from_secs(30) {
             std::thread::yield_now();
         }
         world.gate.open();

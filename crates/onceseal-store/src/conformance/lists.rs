@@ -158,11 +158,10 @@ fn a_page_ends_where_its_range_ends(subject: &dyn Subject) -> Verdict {
         Ok(walk(&world, page)?.into_iter().map(|hit| hit.stream).collect())
     };
     ensure_eq!(found(&range(1, 3))?, &made[1..=3], "both ends are inclusive");
-    let beyond = Page { after: Some((key(0), made[0])), ..range(1, 3) };
-    ensure_eq!(found(&beyond)?, &made[1..=3], "a page that begins before its range begins with it");
-    let newest_first = Page { newest_first: true, after: Some((key(4), made[4])), ..range(1, 3) };
-    let reversed: Vec<_> = made[1..=3].iter().rev().copied().collect();
-    ensure_eq!(found(&newest_first)?, reversed, "from the other end too");
+    let beyond = Page { after: Some((key(0), made[0])), ..range(2, 3) };
+    ensure_eq!(found(&beyond)?, &made[2..=3], "a page that begins before its range begins with it");
+    let newest_first = Page { newest_first: true, after: Some((key(4), made[4])), ..range(1, 2) };
+    ensure_eq!(found(&newest_first)?, [made[2], made[1]], "from the other end too");
     let past = Page { after: Some((key(4), made[4])), ..range(1, 3) };
     ensure_eq!(found(&past)?, [], "behind its range there is nothing");
     Ok(())

@@ -109,13 +109,16 @@ fn nothing_is_decided_without_a_policy(subject: &dyn Subject) -> Verdict {
     Ok(())
 }
 
-/// Every text with a character more, once somebody has been there.
+/// Once somebody has been there, every policy that is read permits more.
 struct Tampered(Arc<AtomicBool>);
 
 impl Tampered {
     fn change(&self, text: Option<Payload>) -> Option<Payload> {
-        let more = if self.0.load(Ordering::SeqCst) { " " } else { "" };
-        text.map(|payload| Payload { text: payload.text + more, ..payload })
+        let was_there = self.0.load(Ordering::SeqCst);
+        text.map(|payload| match was_there {
+            true => Payload { text: payload.text.replace("1000}", "9999}"), ..payload },
+            false => payload,
+        })
     }
 }
 

@@ -28,7 +28,8 @@ pub(super) fn judged(found: Option<Code>, wanted: Code, called: u32, expected: u
         times => format!("was called {times} times"),
     };
     let stopped = found == Some(wanted) && called == expected;
-    Outcome { by: found.filter(|_| stopped), evidence: format!("The provider {times}.") }
+    let by = found.filter(|_| stopped).map(|code| (code.as_str(), code.sentence().to_owned()));
+    Outcome { by, evidence: format!("The provider {times}.") }
 }
 
 pub(super) fn lost_answer(stage: &Stage) -> Result<Outcome, CliError> {

@@ -118,12 +118,12 @@ fn opening(
             None
         }
         Err(error) => {
-            let next = match &error {
-                Error::Place(error) => error.command(),
-                _ => None,
-            };
-            let check = failed("state", &error);
-            checks.push(Check { next, ..check });
+            let mut check = failed("state", &error);
+            if let Error::Place(error) = &error {
+                let about = error.path().map(|path| format!(" ({})", path.display())).unwrap_or_default();
+                check = Check { detail: check.detail + &about, next: error.command(), ..check };
+            }
+            checks.push(check);
             None
         }
     }
