@@ -1,7 +1,8 @@
 //! How many events an audit looks at in a second.
 //!
-//! `cargo bench -p onceseal --bench audit -- [actions]`: makes a store of that
-//! many actions (default 60,000, four events each), then audits it five times.
+//! `cargo bench -p onceseal --bench audit -- [actions] [rounds]`: makes a store
+//! of that many actions (default 60,000, four events each), then audits it so
+//! many times (default 5).
 
 use std::error::Error;
 use std::path::Path;
@@ -19,14 +20,15 @@ const POLICY: &str = r#"{"schema":"onceseal.policy/v1","actions":{"stripe.refund
 const CALLERS: u64 = 256;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let wanted = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
+    let mut numbers = std::env::args().filter_map(|argument| argument.parse().ok());
+    let (actions, rounds) = (numbers.next().unwrap_or(60_000), numbers.next().unwrap_or(5));
     let ground = tempfile::tempdir()?;
     let control = open(ground.path())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let begun = Instant::now();
-    runtime.block_on(fill(&control, wanted.unwrap_or(60_000)))?;
+    runtime.block_on(fill(&control, actions))?;
     println!("made in {:.1} s", begun.elapsed().as_secs_f64());
-    for _ in 0..5 {
+    for _ in 0..rounds {
         let begun = Instant::now();
         let report = audit(&control, &AuditOptions::default())?;
         let took = begun.elapsed().as_secs_f64();

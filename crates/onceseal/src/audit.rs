@@ -4,13 +4,15 @@
 //! in a short snapshot, so an audit runs beside a store in use. What is wrong
 //! in one place does not keep the rest from being looked at.
 
-pub mod finding;
+mod finding;
 mod keys;
 mod log;
 mod render;
 mod sane;
 mod stream;
 mod walk;
+
+pub use finding::{CODES, Finding};
 
 use onceseal_core::code::Code;
 use onceseal_core::hash::Hash;
@@ -20,7 +22,7 @@ use onceseal_store::{Store, StoreError};
 use crate::control::Control;
 use crate::error::Error;
 use crate::seen::Seen;
-use finding::{Finding, Findings};
+use finding::Findings;
 use keys::Sums;
 use log::Followed;
 use walk::{Walk, Which};

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use onceseal::audit::finding::CODES;
+use onceseal::audit::CODES;
 use onceseal::core::command::Command;
 use onceseal::core::effect::{Begin, Holding, Outcome, Reserve, Settle};
 use onceseal::core::id::ActionId;

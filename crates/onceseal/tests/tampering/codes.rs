@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use onceseal::audit::finding::CODES;
+use onceseal::audit::CODES;
 use onceseal::core::effect::EffectRow;
 use onceseal::core::journal::{Index, Row};
 use onceseal::core::stream::{StreamId, StreamKind};

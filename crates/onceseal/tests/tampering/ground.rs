@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use onceseal::audit::finding::Finding;
+use onceseal::audit::Finding;
 use onceseal::config::Settings;
 use onceseal::core::stream::StreamId;
 use onceseal::store::clock::{ManualClock, Reading};
