@@ -125,7 +125,15 @@ impl Control {
     /// # Errors
     /// As there.
     pub fn found(opening: &Opening) -> Result<Control, Error> {
-        Ok(Control { engine: crate::Control::found(opening)?, runtime: Threads::start()? })
+        Control::of(crate::Control::found(opening)?)
+    }
+
+    /// The facade of an engine that is open already.
+    ///
+    /// # Errors
+    /// A system without threads.
+    pub fn of(engine: crate::Control) -> Result<Control, Error> {
+        Ok(Control { engine, runtime: Threads::start()? })
     }
 
     /// The engine itself: for lists, rows, receipts, snapshots and closing,

@@ -64,7 +64,8 @@ impl Control {
     }
 
     /// Submits a command and waits for its answer. A command that has not been
-    /// begun within 5 s is withdrawn.
+    /// begun within 5 s is withdrawn. Whoever takes an attempt this way settles
+    /// it: nobody does so if the wait is given up.
     ///
     /// # Errors
     /// `store_busy`, or what the store fails with.

@@ -6,6 +6,8 @@ mod clocks;
 #[cfg(feature = "fault")]
 mod duplicates;
 mod executor;
+#[cfg(feature = "fault")]
+mod faults;
 mod journal;
 #[cfg(feature = "fault")]
 mod leases;

@@ -19,19 +19,20 @@ use onceseal::{Control, Failure, Opening};
 use crate::support::{Home, POLICY, bot, pay, policy, surroundings};
 
 /// Where a child finds the store.
-const PLACE: &str = "ONCESEAL_TEST_PLACE";
+pub(crate) const PLACE: &str = "ONCESEAL_TEST_PLACE";
 /// Effects that two processes fight over.
 const ORDERS: usize = 12;
 
 /// Runs a test of this program in a process of its own, until it says so.
-struct Process(Child);
+pub(crate) struct Process(Child);
 
 impl Process {
-    fn start(test: &str, base: &Path) -> Process {
+    pub(crate) fn start(test: &str, base: &Path, told: &[(&str, &str)]) -> Process {
         let program = std::env::current_exe().expect("this program");
         let child = Command::new(program)
             .args(["--exact", test, "--ignored", "--nocapture"])
             .env(PLACE, base)
+            .envs(told.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -50,8 +51,9 @@ impl Process {
         self.0.stdin.as_mut().expect("its input").write_all(b"go\n").expect("heard");
     }
 
-    fn end(mut self) {
-        assert!(self.0.wait().expect("it ends").success());
+    /// Waits until it has ended, and says whether it ended well.
+    pub(crate) fn success(mut self) -> bool {
+        self.0.wait().expect("it ends").success()
     }
 }
 
@@ -113,11 +115,11 @@ async fn p03_two_processes_on_one_file_do_each_effect_once() {
     let base = home.dir.path();
     let control = open(base).await;
     control.activate(policy(POLICY), false, None).await.expect("active");
-    let mut other = Process::start("processes::child_that_pays", base);
+    let mut other = Process::start("processes::child_that_pays", base, &[]);
     other.ready();
     other.go();
     pay_all(base.to_owned(), control.clone()).await;
-    other.end();
+    assert!(other.success());
     let hits = std::fs::read_to_string(base.join("hits")).expect("hits");
     let mut counted = BTreeMap::new();
     hits.lines().for_each(|order| *counted.entry(order).or_insert(0) += 1);
@@ -146,7 +148,7 @@ async fn a_waiting_call_is_woken_by_an_answer_in_another_process() {
     let home = Home::new();
     let control = open(home.dir.path()).await;
     control.activate(policy(POLICY), false, None).await.expect("active");
-    let mut person = Process::start("processes::child_that_answers", home.dir.path());
+    let mut person = Process::start("processes::child_that_answers", home.dir.path(), &[]);
     person.ready();
     let call = control.action("ask").arg("order", "o").by(bot()).wait(Duration::from_secs(60));
     let mut call = Box::pin(call.execute(|_| async { Ok::<_, Failure>("done") }));
@@ -157,7 +159,7 @@ async fn a_waiting_call_is_woken_by_an_answer_in_another_process() {
     }
     person.go();
     assert_eq!(call.await.expect("committed").value, Some("done".into()));
-    person.end();
+    assert!(person.success());
 }
 
 #[tokio::test]
@@ -174,10 +176,10 @@ async fn a_policy_made_active_by_another_process_decides_here() {
     let home = Home::new();
     let control = open(home.dir.path()).await;
     control.activate(policy(POLICY), false, None).await.expect("active");
-    let mut other = Process::start("processes::child_that_changes_the_policy", home.dir.path());
+    let mut other = Process::start("processes::child_that_changes_the_policy", home.dir.path(), &[]);
     other.ready();
     other.go();
-    other.end();
+    assert!(other.success());
     let denied = pay(&control, "o", 5).execute(crate::support::never).await;
     assert_eq!(crate::support::code(denied), "policy_denied");
     let again = control.activate(policy(POLICY), false, None).await;

@@ -250,3 +250,12 @@ async fn an_approver_answers_after_the_client_left_and_nothing_is_lost() {
     crate::support::answer(&later, approval, "ann", Said::Yes).await.expect("counted");
     ask(&later).execute(fine).await.expect("committed");
 }
+
+#[tokio::test]
+async fn a_store_that_is_closed_lets_its_waiters_go() {
+    for world in World::both().await {
+        let (task, _) = waiting(&world, "o").await;
+        world.control.close();
+        assert_eq!(code(task.await.expect("no panic")), "store_closed");
+    }
+}
