@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use onceseal::audit::finding::Finding;
+use onceseal::audit::Finding;
 use onceseal::{AuditOptions, AuditReport};
 
 use crate::context::Context;
