@@ -1,1 +1,11 @@
 //! Tests of Onceseal as a whole. What they share stands here.
+
+pub mod bench;
+pub mod chance;
+pub mod outage;
+pub mod place;
+pub mod promise;
+pub mod refold;
+pub mod shop;
+pub mod vfs;
+pub mod workload;

@@ -1,8 +1,9 @@
 //! The one decision function, and the one fold.
 
+use crate::case::Case;
+pub use crate::case::{Renewal, Verdict};
 use crate::command::{Command, Stamped};
-use crate::id::ReceiptId;
-use crate::journal::{Body, Draft, Event, Payload, Refs, Row, Stored};
+use crate::journal::{Event, Row, Stored};
 use crate::pack::Corrupt;
 use crate::reply::Reply;
 use crate::stream::{StreamId, StreamKind};
@@ -10,43 +11,12 @@ use crate::time::Timestamp;
 use crate::view::{Halt, Pinned, Read, View};
 use crate::{action, approval, effect, policy, store};
 
-/// What a command comes to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
-    /// Events to record, in order. A refusal may have some.
-    pub drafts: Vec<Draft>,
-    /// Leases to move.
-    pub renewals: Vec<Renewal>,
-    /// The answer.
-    pub reply: Reply,
-}
-
-/// The one change of a row without an event: the live lease of this fence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Renewal {
-    /// The effect.
-    pub stream: StreamId,
-    /// Its attempt.
-    pub fence: u64,
-    /// The new end.
-    pub lease_until: Timestamp,
-}
-
 /// Decides a command. Pure: the same arguments give the same verdict.
 ///
 /// # Errors
 /// [`Halt`]: what must be seen first, or a row that does not decode.
 pub fn decide(pinned: &Pinned, view: &View, command: &Stamped, now: Timestamp) -> Result<Verdict, Halt> {
-    let mut case = Case {
-        pinned,
-        view,
-        command,
-        now,
-        drafts: Vec::new(),
-        renewals: Vec::new(),
-        receipts: 0,
-        closed: Vec::new(),
-    };
+    let mut case = Case::new(pinned, view, command, now);
     let reply = match &command.command {
         Command::Run(run) => action::run(&mut case, run),
         Command::Acquire(acquire) => action::acquire(&mut case, acquire),
@@ -69,7 +39,7 @@ pub fn decide(pinned: &Pinned, view: &View, command: &Stamped, now: Timestamp) -
         Command::Note(note) => Ok(store::note(&mut case, note)),
         Command::Create => store::create(&mut case),
     }?;
-    Ok(Verdict { drafts: case.drafts, renewals: case.renewals, reply })
+    Ok(case.verdict(reply))
 }
 
 /// What a command reads on its usual path; `decide` may need more.
@@ -115,6 +85,17 @@ pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
         }
         Command::Accept(_) | Command::Create => vec![Read::Stream(tenant.store())],
         Command::Note(_) => vec![],
+    }
+}
+
+/// The stream that a command makes under a name drawn for it, which no store
+/// can have yet: it need not be looked for.
+#[must_use]
+pub fn fresh(command: &Stamped) -> Option<StreamId> {
+    match &command.command {
+        Command::Run(run) if run.action.is_none() => Some(StreamId::action(command.action())),
+        Command::Note(_) => Some(StreamId { kind: StreamKind::Note, name: command.note() }),
+        _ => None,
     }
 }
 
@@ -166,41 +147,4 @@ pub fn renew(stored: &Stored, renewal: &Renewal) -> Option<Stored> {
         _ => return None,
     }
     Some(stored)
-}
-
-/// One command being decided, and what it has caused so far.
-pub(crate) struct Case<'a> {
-    pub(crate) pinned: &'a Pinned,
-    pub(crate) view: &'a View,
-    pub(crate) command: &'a Stamped,
-    pub(crate) now: Timestamp,
-    pub(crate) renewals: Vec<Renewal>,
-    /// Approvals that this command has ended: the view still shows them open.
-    pub(crate) closed: Vec<crate::id::ApprovalId>,
-    drafts: Vec<Draft>,
-    receipts: u32,
-}
-
-impl Case<'_> {
-    /// Records an event.
-    pub(crate) fn record(&mut self, stream: StreamId, refs: Refs, body: Body) {
-        self.record_with(stream, refs, body, None);
-    }
-
-    /// Records an event with the text it names.
-    pub(crate) fn record_with(&mut self, stream: StreamId, refs: Refs, body: Body, payload: Option<Payload>) {
-        self.drafts.push(Draft { stream, event: Event { refs, body }, payload });
-    }
-
-    /// A text to be kept beside the next event.
-    pub(crate) fn payload(&self, text: &str) -> Payload {
-        let n = u32::try_from(self.drafts.len()).unwrap_or(u32::MAX);
-        Payload { salt: self.command.payload_salt(n), text: text.to_owned() }
-    }
-
-    /// A new receipt id.
-    pub(crate) fn receipt(&mut self) -> ReceiptId {
-        self.receipts += 1;
-        self.command.receipt(self.receipts)
-    }
 }

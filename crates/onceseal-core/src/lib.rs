@@ -9,6 +9,7 @@
 
 pub mod action;
 pub mod approval;
+mod case;
 pub mod code;
 pub mod command;
 pub mod decide;

@@ -24,7 +24,7 @@ mod yaml;
 use std::collections::BTreeMap;
 
 use crate::approval::Identity;
-use crate::json::{Object, Value};
+use crate::json::{Limits, Numbers, Object, Value};
 
 pub use active::{Activate, ActivePolicy, PolicyRow, evolve};
 pub use argument::ArgumentPath;
@@ -92,6 +92,14 @@ impl Policy {
     /// All entries, by name.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (&str, &Entry)> {
         self.actions.iter().map(|(name, entry)| (name.as_str(), entry))
+    }
+
+    /// How the arguments of an action are read: numbers have fractions only
+    /// where its entry says so.
+    #[must_use]
+    pub fn argument_limits(&self, name: &str) -> Limits {
+        let floats = self.entry(name).is_some_and(|entry| entry.floats);
+        Limits { numbers: if floats { Numbers::Decimals } else { Numbers::Integers }, ..Limits::ACTION }
     }
 
     /// What an approval binds of an entry: `{entry, name, schema}` with the

@@ -258,6 +258,7 @@ macro_rules! choice {
 pub(crate) use {choice, record, word};
 
 #[cfg(test)]
+#[expect(dead_code, unreachable_pub, reason = "the macros declare more than a test uses")]
 mod tests {
     use crate::pack::Pack;
 

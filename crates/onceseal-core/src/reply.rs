@@ -102,6 +102,8 @@ pub struct Attempt {
     pub key: Option<String>,
     /// The attempt's number.
     pub fence: u64,
+    /// When it was handed out, by the store's clock.
+    pub taken_at: Timestamp,
     /// The holder may act until here, inclusive, without renewing.
     pub lease_until: Timestamp,
     /// However often renewed, the lease ends here.

@@ -3,8 +3,8 @@
 pub mod event;
 
 use crate::approval::Identity;
+use crate::case::Case;
 use crate::code::Code;
-use crate::decide::Case;
 use crate::journal::{Body, Event, Nothing, Payload, Refs};
 use crate::limits;
 use crate::pack::Corrupt;

@@ -65,7 +65,7 @@ pub enum Loaded {
     /// No event yet.
     Absent,
     /// Its row.
-    Row(Box<Stored>),
+    Row(Arc<Stored>),
     /// A row that does not decode.
     Unreadable,
 }
@@ -120,21 +120,30 @@ pub struct View {
     rows: BTreeMap<StreamId, Loaded>,
     found: BTreeMap<Range, Vec<(Vec<u8>, StreamId)>>,
     payloads: BTreeMap<(StreamId, u64), Option<Payload>>,
-    keys: BTreeSet<(Key, StreamId)>,
+    /// The keys of the rows, kept once a range has been given: most commands
+    /// ask for none.
+    keys: Option<BTreeSet<(Key, StreamId)>>,
 }
 
 impl View {
     /// Gives a stream as the store has it.
     pub fn load(&mut self, stream: StreamId, loaded: Loaded) {
-        self.unlink(&stream);
-        if let Loaded::Row(stored) = &loaded {
-            self.keys.extend(stored.row.keys().into_iter().map(|key| (key, stream)));
+        if let Some(keys) = &mut self.keys {
+            for key in self.rows.get(&stream).map(keys_of).unwrap_or_default() {
+                keys.remove(&(key, stream));
+            }
+            keys.extend(keys_of(&loaded).into_iter().map(|key| (key, stream)));
         }
         self.rows.insert(stream, loaded);
     }
 
     /// Gives the streams a store has in a range.
     pub fn load_range(&mut self, range: Range, found: Vec<(Vec<u8>, StreamId)>) {
+        let rows = &self.rows;
+        self.keys.get_or_insert_with(|| {
+            let keys = rows.iter().map(|(stream, loaded)| (stream, keys_of(loaded)));
+            keys.flat_map(|(stream, keys)| keys.into_iter().map(|key| (key, *stream))).collect()
+        });
         self.found.insert(range, found);
     }
 
@@ -167,6 +176,17 @@ impl View {
         }
     }
 
+    /// A stream's row, to keep.
+    ///
+    /// # Errors
+    /// As [`View::stored`].
+    pub fn shared(&self, stream: &StreamId) -> Result<Option<Arc<Stored>>, Halt> {
+        match self.rows.get(stream) {
+            Some(Loaded::Row(stored)) => Ok(Some(stored.clone())),
+            _ => self.stored(stream).map(|_| None),
+        }
+    }
+
     /// The streams found in a range: what the store has, with the rows of this
     /// view in place of what it had of them.
     ///
@@ -178,7 +198,8 @@ impl View {
         let first = (Key { index: range.index, bytes: range.from.clone() }, LOWEST);
         let ours = self
             .keys
-            .range(first..)
+            .iter()
+            .flat_map(|keys| keys.range(first.clone()..))
             .take_while(|(key, _)| key.index == range.index && key.bytes <= range.to)
             .map(|(key, stream)| (key.bytes.clone(), *stream));
         let mut all: Vec<_> = stored.chain(ours).collect();
@@ -250,13 +271,12 @@ impl View {
             _ => None,
         }))
     }
+}
 
-    fn unlink(&mut self, stream: &StreamId) {
-        if let Some(Loaded::Row(stored)) = self.rows.get(stream) {
-            for key in stored.row.keys() {
-                self.keys.remove(&(key, *stream));
-            }
-        }
+fn keys_of(loaded: &Loaded) -> Vec<Key> {
+    match loaded {
+        Loaded::Row(stored) => stored.row.keys(),
+        Loaded::Absent | Loaded::Unreadable => Vec::new(),
     }
 }
 

@@ -3,7 +3,7 @@
 //! A backend loads rows and ranges under the right locks, and saves rows and
 //! events. It never decides: no rule stands behind this trait.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use onceseal_core::journal::{Key, Payload, Recorded, Stored};
 use onceseal_core::stream::StreamId;
@@ -80,7 +80,8 @@ pub trait Loader {
 pub struct Changes {
     /// Events in the order they are to stand in the log.
     pub events: Vec<Recorded>,
-    /// Rows that changed, each once.
+    /// Rows that changed, each once, in the order in which they first changed:
+    /// streams that come to be at the same moment are listed in this order.
     pub rows: Vec<RowChange>,
 }
 
@@ -90,17 +91,25 @@ pub struct RowChange {
     /// Whose row.
     pub stream: StreamId,
     /// As it was loaded.
-    pub before: Option<Stored>,
+    pub before: Option<Arc<Stored>>,
     /// As it is to be saved.
-    pub after: Stored,
+    pub after: Arc<Stored>,
 }
 
 impl RowChange {
     /// Keys to take out and keys to put in.
     #[must_use]
     pub fn keys(&self) -> (Vec<Key>, Vec<Key>) {
-        let before: BTreeSet<Key> = self.before.iter().flat_map(|stored| stored.row.keys()).collect();
-        let after: BTreeSet<Key> = self.after.row.keys().into_iter().collect();
-        (before.difference(&after).cloned().collect(), after.difference(&before).cloned().collect())
+        let mut before = self.before.as_ref().map(|stored| stored.row.keys()).unwrap_or_default();
+        let mut after = self.after.row.keys();
+        // A row has a handful of keys, so looking through them all is fastest.
+        before.retain(|key| match after.iter().position(|new| new == key) {
+            Some(at) => {
+                after.swap_remove(at);
+                false
+            }
+            None => true,
+        });
+        (before, after)
     }
 }

@@ -44,6 +44,8 @@ impl From<Corrupt> for StoreError {
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> StoreError {
         let code = match error.sqlite_error_code() {
+            // A column does not hold what we write there.
+            None if is_unreadable(&error) => Code::Corrupt,
             Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => Code::StoreBusy,
             Some(rusqlite::ErrorCode::NotADatabase) => Code::StoreForeign,
             Some(rusqlite::ErrorCode::DatabaseCorrupt) => Code::Corrupt,
@@ -54,6 +56,17 @@ impl From<rusqlite::Error> for StoreError {
             error.sqlite_error().map_or_else(|| "database".to_owned(), |error| format!("{:?}", error.code));
         StoreError::with(code, detail)
     }
+}
+
+const fn is_unreadable(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error as E;
+    matches!(
+        error,
+        E::FromSqlConversionFailure(..)
+            | E::IntegralValueOutOfRange(..)
+            | E::InvalidColumnType(..)
+            | E::Utf8Error(..)
+    )
 }
 
 impl From<std::io::Error> for StoreError {

@@ -6,15 +6,16 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use onceseal_core::code::Code;
-use onceseal_core::command::Stamped;
-use onceseal_core::decide::{Verdict, decide, evolve, reads, renew};
+use onceseal_core::command::{Command, Stamped};
+use onceseal_core::decide::{Verdict, evolve, fresh, reads, renew};
 use onceseal_core::hash::Hash;
 use onceseal_core::journal::{Head, Index, Key, Kind, Recorded, Stored, seal};
 use onceseal_core::policy::ActivePolicy;
 use onceseal_core::reply::Reply;
-use onceseal_core::stream::StreamId;
+use onceseal_core::stream::{StreamId, StreamKind};
 use onceseal_core::time::Timestamp;
 use onceseal_core::view::{Halt, Loaded, Pinned, Read, View};
 
@@ -24,21 +25,27 @@ use crate::error::StoreError;
 /// A command that asks for more than this many rounds of reading is a fault of
 /// ours: every path through the rules needs fewer.
 const ROUNDS_MAX: usize = 16;
+/// A transaction decides for so long at most: others wait for its lock.
+const BATCH_TIME: Duration = Duration::from_millis(20);
 
 /// What a command came to.
 pub type Outcome = Result<Reply, StoreError>;
+
+/// What decides a command.
+pub type Decide = dyn Fn(&Pinned, &View, &Stamped, Timestamp) -> Result<Verdict, Halt> + Send;
 
 /// Runs batches on a backend for one tenant.
 pub struct Executor {
     backend: Box<dyn Backend>,
     pinned: Pinned,
+    decide: Box<Decide>,
 }
 
 impl Executor {
     /// An executor with nothing known but the tenant's constants.
     #[must_use]
-    pub fn new(backend: Box<dyn Backend>, pinned: Pinned) -> Executor {
-        Executor { backend, pinned }
+    pub fn new(backend: Box<dyn Backend>, pinned: Pinned, decide: Box<Decide>) -> Executor {
+        Executor { backend, pinned, decide }
     }
 
     /// The backend.
@@ -46,38 +53,49 @@ impl Executor {
         self.backend.as_mut()
     }
 
-    /// Decides the commands one after another in one transaction. If saving
-    /// them together fails, each is tried alone.
-    pub fn run(&mut self, commands: &[Stamped]) -> Vec<Outcome> {
-        match self.attempt(commands) {
-            Ok(outcomes) => outcomes,
-            Err(Fault::Unknown(error)) => commands.iter().map(|_| Err(error.clone())).collect(),
-            Err(Fault::Nothing(error)) if commands.len() == 1 => vec![Err(error)],
-            Err(Fault::Nothing(error)) if is_general(&error) => {
-                commands.iter().map(|_| Err(error.clone())).collect()
-            }
-            Err(Fault::Nothing(_)) => {
-                commands.iter().flat_map(|command| self.run(std::slice::from_ref(command))).collect()
-            }
+    /// Decides the commands one after another in one transaction, as many as
+    /// fit into its time and one at least; answers those. If saving them
+    /// together fails, each is tried alone.
+    pub fn run_some(&mut self, commands: &[Stamped]) -> Vec<Outcome> {
+        let (begun, failed) = match self.attempt(commands) {
+            Ok(outcomes) => return outcomes,
+            Err(failed) => failed,
+        };
+        match failed {
+            Fault::Nothing(error) if begun > 1 && !is_general(&error) => commands[..begun]
+                .iter()
+                .flat_map(|command| self.run_some(std::slice::from_ref(command)))
+                .collect(),
+            Fault::Nothing(error) | Fault::Unknown(error) => vec![Err(error); begun],
         }
     }
 
-    fn attempt(&mut self, commands: &[Stamped]) -> Result<Vec<Outcome>, Fault> {
-        let Executor { backend, pinned } = self;
+    /// One transaction. If it fails, also how many commands were in it.
+    fn attempt(&mut self, commands: &[Stamped]) -> Result<Vec<Outcome>, (usize, Fault)> {
+        let Executor { backend, pinned, decide } = self;
         pinned.forget_unknown();
         let mut outcomes = Vec::new();
+        // Where the backend fails before it begins, the commands were all in it.
+        let mut begun = commands.len();
         let saved = backend.batch(&mut |loader| {
-            let mut batch = Batch::new(pinned, loader);
+            let started = Instant::now();
+            let mut batch = Batch::new(pinned, loader, decide);
             outcomes.clear();
+            begun = 0;
             for command in commands {
+                begun += 1;
                 outcomes.push(batch.run(command)?);
+                if started.elapsed() >= BATCH_TIME {
+                    break;
+                }
             }
             Ok(batch.changes())
         });
-        if saved.is_err() {
+        saved.map_err(|fault| {
             pinned.forget_policies();
-        }
-        saved.map(|()| outcomes)
+            (begun, fault)
+        })?;
+        Ok(outcomes)
     }
 }
 
@@ -90,22 +108,54 @@ const fn is_general(error: &StoreError) -> bool {
 struct Batch<'a> {
     pinned: &'a mut Pinned,
     loader: &'a mut dyn Loader,
+    decide: &'a Decide,
     view: View,
-    before: BTreeMap<StreamId, Option<Stored>>,
-    after: BTreeMap<StreamId, Stored>,
+    before: BTreeMap<StreamId, Option<Arc<Stored>>>,
+    after: BTreeMap<StreamId, Arc<Stored>>,
+    /// Streams in the order in which they first changed.
+    changed: Vec<StreamId>,
     events: Vec<Recorded>,
 }
 
+/// What a command has caused, complete but not yet part of the batch.
+struct Folded {
+    events: Vec<Recorded>,
+    rows: BTreeMap<StreamId, Arc<Stored>>,
+    reply: Reply,
+}
+
+/// Why a command was not folded.
+enum Stop {
+    Need(Vec<Read>),
+    Refused(StoreError),
+}
+
+impl From<Halt> for Stop {
+    fn from(halt: Halt) -> Stop {
+        match halt {
+            Halt::Need(reads) => Stop::Need(reads),
+            Halt::Unreadable => Stop::Refused(StoreError::new(Code::Corrupt)),
+        }
+    }
+}
+
 impl<'a> Batch<'a> {
-    fn new(pinned: &'a mut Pinned, loader: &'a mut dyn Loader) -> Batch<'a> {
+    fn new(pinned: &'a mut Pinned, loader: &'a mut dyn Loader, decide: &'a Decide) -> Batch<'a> {
         let (before, after) = (BTreeMap::new(), BTreeMap::new());
-        Batch { pinned, loader, view: View::default(), before, after, events: Vec::new() }
+        let (changed, events) = (Vec::new(), Vec::new());
+        Batch { pinned, loader, decide, view: View::default(), before, after, changed, events }
     }
 
     /// Decides one command. The outer error ends the batch, the inner refuses
     /// this command alone.
     fn run(&mut self, command: &Stamped) -> Result<Outcome, StoreError> {
-        let mut needed = reads(self.pinned, command);
+        let first = catch_unwind(AssertUnwindSafe(|| reads(self.pinned, command)));
+        let Ok(mut needed) = first else { return Ok(Err(StoreError::new(Code::Internal))) };
+        if let Some(stream) = fresh(command) {
+            // Its name was drawn for this command: there is nothing to look for.
+            self.before.insert(stream, None);
+            self.view.load(stream, Loaded::Absent);
+        }
         let mut touched: Vec<StreamId> = Vec::new();
         for _ in 0..ROUNDS_MAX {
             for read in &needed {
@@ -115,13 +165,14 @@ impl<'a> Batch<'a> {
                 Read::Stream(stream) => Some(*stream),
                 _ => None,
             }));
-            let now = self.now(&touched);
-            let (pinned, view) = (&*self.pinned, &self.view);
-            let decided = catch_unwind(AssertUnwindSafe(|| decide(pinned, view, command, now)));
-            match decided {
-                Ok(Ok(verdict)) => return Ok(self.apply(command, verdict, now)),
-                Ok(Err(Halt::Need(more))) => needed = more,
-                Ok(Err(Halt::Unreadable)) => return Ok(Err(StoreError::new(Code::Corrupt))),
+            crate::fault::reach("after_load")?;
+            let now = self.now(command, &touched);
+            let folded = catch_unwind(AssertUnwindSafe(|| self.fold(command, now)));
+            crate::fault::reach("after_decide")?;
+            match folded {
+                Ok(Ok(folded)) => return Ok(Ok(self.merge(folded))),
+                Ok(Err(Stop::Need(more))) => needed = more,
+                Ok(Err(Stop::Refused(error))) => return Ok(Err(error)),
                 Err(_) => return Ok(Err(StoreError::new(Code::Internal))),
             }
         }
@@ -130,44 +181,76 @@ impl<'a> Batch<'a> {
 
     /// The batch's time, but never before the newest event of a stream that the
     /// command may write.
-    fn now(&self, touched: &[StreamId]) -> Timestamp {
-        let newest = touched.iter().filter_map(|stream| self.view.stored(stream).ok().flatten());
+    fn now(&self, command: &Stamped, touched: &[StreamId]) -> Timestamp {
+        // Every action reads the policy and only an activation writes it: one
+        // that was recorded by a fast clock must not set the time of all.
+        let activates = matches!(command.command, Command::Activate(_));
+        let written = touched.iter().filter(|stream| activates || stream.kind != StreamKind::Policy);
+        let newest = written.filter_map(|stream| self.view.stored(stream).ok().flatten());
         newest.map(|stored| stored.row.updated_at()).fold(self.loader.now(), Timestamp::max)
     }
 
-    /// Folds a verdict's events into rows. Only a whole verdict reaches the
-    /// view: a row that cannot take an event refuses the command.
-    fn apply(&mut self, command: &Stamped, verdict: Verdict, now: Timestamp) -> Outcome {
-        let mut rows: BTreeMap<StreamId, Stored> = BTreeMap::new();
-        let view = &self.view;
-        let head = |stream: &StreamId| -> Option<Head> { view.stored(stream).ok().flatten().map(|s| s.head) };
+    /// Decides, and folds the events into rows.
+    fn fold(&self, command: &Stamped, now: Timestamp) -> Result<Folded, Stop> {
+        let verdict = (self.decide)(&*self.pinned, &self.view, command, now)?;
+        let streams = verdict.drafts.iter().map(|draft| draft.stream);
+        // A stream is never written unseen, not even one that should be new.
+        let unseen: Vec<Read> = streams.map(Read::Stream).filter(|read| !self.view.has(read)).collect();
+        if !unseen.is_empty() {
+            return Err(Stop::Need(unseen));
+        }
+        let mut rows: BTreeMap<StreamId, Arc<Stored>> = BTreeMap::new();
+        for draft in &verdict.drafts {
+            if let Some(stored) = self.view.shared(&draft.stream)? {
+                rows.insert(draft.stream, stored);
+            }
+        }
+        let head = |stream: &StreamId| -> Option<Head> { rows.get(stream).map(|stored| stored.head) };
         let events = seal(&self.pinned.tenant, command, now, verdict.drafts, head);
         for event in &events {
             let stamp = &event.stamp;
-            let row = match rows.remove(&stamp.stream) {
-                Some(stored) => Some(stored.row),
-                None => view.stored(&stamp.stream).ok().flatten().map(|stored| stored.row.clone()),
-            };
-            let row = evolve(&stamp.stream, row, stamp.sequence, stamp.at, &event.event)?;
+            let row = rows.remove(&stamp.stream).map(|stored| Arc::unwrap_or_clone(stored).row);
+            let row = evolve(&stamp.stream, row, stamp.sequence, stamp.at, &event.event)
+                .map_err(|corrupt| Stop::Refused(corrupt.into()))?;
             let head = Head { sequence: stamp.sequence, hash: event.hash };
-            rows.insert(stamp.stream, Stored { head, row });
+            rows.insert(stamp.stream, Arc::new(Stored { head, row }));
         }
         for renewal in &verdict.renewals {
-            let stored = view.stored(&renewal.stream).ok().flatten();
-            let Some(renewed) = stored.and_then(|stored| renew(stored, renewal)) else {
-                return Err(StoreError::with(Code::Internal, "renewal of a lease that is not live"));
+            let stored = match rows.get(&renewal.stream) {
+                Some(stored) => Some(&**stored),
+                None => self.view.stored(&renewal.stream)?,
             };
-            rows.insert(renewal.stream, renewed);
+            let renewed = stored.and_then(|stored| renew(stored, renewal)).ok_or_else(|| {
+                Stop::Refused(StoreError::with(Code::Internal, "renewal of a lease that is not live"))
+            })?;
+            rows.insert(renewal.stream, Arc::new(renewed));
         }
-        for (stream, stored) in rows {
-            self.view.load(stream, Loaded::Row(Box::new(stored.clone())));
-            self.after.insert(stream, stored);
+        Ok(Folded { events, rows, reply: verdict.reply })
+    }
+
+    /// Takes what a command has caused into the batch: from here on it cannot fail.
+    fn merge(&mut self, folded: Folded) -> Reply {
+        let Folded { events, mut rows, reply } = folded;
+        let order =
+            events.iter().map(|event| event.stamp.stream).chain(rows.keys().copied().collect::<Vec<_>>());
+        for stream in order {
+            let Some(stored) = rows.remove(&stream) else { continue };
+            self.view.load(stream, Loaded::Row(stored.clone()));
+            if self.after.insert(stream, stored).is_none() {
+                self.changed.push(stream);
+            }
         }
-        if events.iter().any(|event| event.event.body.kind() == Kind::PolicyActivated) {
-            self.pinned.forget_unknown();
+        for Recorded { stamp, event, payload, .. } in &events {
+            // Looked for before it was there.
+            if self.view.has(&Read::Payload(stamp.stream, stamp.sequence)) {
+                self.view.load_payload(stamp.stream, stamp.sequence, payload.clone());
+            }
+            if event.body.kind() == Kind::PolicyActivated {
+                self.pinned.forget_unknown();
+            }
         }
         self.events.extend(events);
-        Ok(verdict.reply)
+        reply
     }
 
     fn load(&mut self, read: &Read) -> Result<(), StoreError> {
@@ -178,7 +261,7 @@ impl<'a> Batch<'a> {
             Read::Stream(stream) => {
                 let loaded = self.loader.stream(stream)?;
                 let stored = match &loaded {
-                    Loaded::Row(stored) => Some((**stored).clone()),
+                    Loaded::Row(stored) => Some(stored.clone()),
                     _ => None,
                 };
                 self.before.insert(*stream, stored);
@@ -189,7 +272,12 @@ impl<'a> Batch<'a> {
                 self.view.load_range(range.clone(), found);
             }
             Read::Payload(stream, sequence) => {
-                let payload = self.loader.payload(stream, *sequence)?;
+                let at =
+                    |event: &&Recorded| (event.stamp.stream, event.stamp.sequence) == (*stream, *sequence);
+                let payload = match self.events.iter().find(at) {
+                    Some(own) => own.payload.clone(),
+                    None => self.loader.payload(stream, *sequence)?,
+                };
                 self.view.load_payload(*stream, *sequence, payload);
             }
             Read::Policy(hash) => {
@@ -202,8 +290,8 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// A policy's text, found by the event that activated it. Not one of this
-    /// batch's own: an activation is known by its hash only once committed.
+    /// A policy's text, found by the event that activated it, be it one of this
+    /// batch.
     fn policy(&mut self, hash: Hash) -> Result<Option<Arc<ActivePolicy>>, StoreError> {
         let key = Key::of(Index::PolicyText, &[&hash.0]);
         let own = self.events.iter().rev().find(|event| event.event.keys().contains(&key));
@@ -220,14 +308,11 @@ impl<'a> Batch<'a> {
     }
 
     fn changes(mut self) -> Option<Changes> {
-        if self.after.is_empty() {
-            return None;
+        let mut rows = Vec::with_capacity(self.changed.len());
+        for stream in self.changed {
+            let Some(after) = self.after.remove(&stream) else { continue };
+            rows.push(RowChange { stream, before: self.before.remove(&stream).flatten(), after });
         }
-        let rows = std::mem::take(&mut self.after).into_iter().map(|(stream, after)| RowChange {
-            stream,
-            before: self.before.remove(&stream).flatten(),
-            after,
-        });
-        Some(Changes { events: self.events, rows: rows.collect() })
+        (!rows.is_empty()).then_some(Changes { events: self.events, rows })
     }
 }

@@ -14,9 +14,7 @@ pub(crate) fn reach(_point: &str) -> Result<(), StoreError> {
 }
 
 #[cfg(feature = "fault")]
-pub(crate) use armed::reach;
-#[cfg(feature = "fault")]
-pub use armed::{Action, arm, disarm};
+pub use armed::{Action, arm, disarm, reach};
 
 #[cfg(feature = "fault")]
 mod armed {
@@ -34,6 +32,8 @@ mod armed {
         Kill,
         /// The operation fails.
         Fail,
+        /// The thread panics.
+        Panic,
     }
 
     static ARMED: Mutex<BTreeMap<String, (u64, Action)>> = Mutex::new(BTreeMap::new());
@@ -53,7 +53,12 @@ mod armed {
         armed().clear();
     }
 
-    pub(crate) fn reach(point: &str) -> Result<(), StoreError> {
+    /// Says that this point has been reached; for points of whoever is built on
+    /// the store.
+    ///
+    /// # Errors
+    /// What a test asked for.
+    pub fn reach(point: &str) -> Result<(), StoreError> {
         let mut armed = armed();
         let Some((left, action)) = armed.get_mut(point) else { return Ok(()) };
         *left -= 1;
@@ -69,6 +74,7 @@ mod armed {
                 Ok(())
             }
             Action::Fail => Err(StoreError::with(Code::StoreFailed, "a test asked for it")),
+            Action::Panic => panic!("a test asked for it"),
         }
     }
 }

@@ -6,20 +6,26 @@
 
 pub mod backend;
 pub mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 pub mod executor;
 pub mod fault;
 pub mod mark;
 mod memory;
+mod parts;
 pub mod place;
 mod queue;
+pub mod raw;
 pub mod read;
 mod sqlite;
 mod store;
 mod time;
 pub mod turnstile;
+pub mod yardstick;
 
 pub use error::StoreError;
+pub use parts::{Options, Parts};
 pub use queue::Ticket;
 pub use sqlite::{APPLICATION_ID, SCHEMA_VERSION};
-pub use store::{Options, Store};
+pub use store::Store;

@@ -1,11 +1,14 @@
 //! A store in memory: for tests, demonstrations and simulation. It forgets
 //! everything with its process, and says so by its type.
 
+mod raw;
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use onceseal_core::journal::{Key, Payload, Stored};
+use onceseal_core::code::Code;
+use onceseal_core::journal::{Key, Payload, Stamp, Stored};
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::Timestamp;
 use onceseal_core::view::{Loaded, Range};
@@ -13,13 +16,13 @@ use onceseal_core::view::{Loaded, Range};
 use crate::backend::{Backend, Changes, Fault, Loader, Work};
 use crate::clock::Clock;
 use crate::error::StoreError;
-use crate::read::{Counts, Hit, Page, Snapshot, StoredEvent};
+use crate::read::{Counts, Hit, Page, Readers, Snapshot, StoredEvent};
 use crate::time::BatchClock;
 
 /// What is kept.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Kept {
-    rows: BTreeMap<StreamId, Stored>,
+    rows: BTreeMap<StreamId, Arc<Stored>>,
     log: Vec<StoredEvent>,
     streams: BTreeMap<StreamId, Vec<usize>>,
     payloads: BTreeMap<(StreamId, u64), Payload>,
@@ -29,12 +32,13 @@ struct Kept {
     keys: BTreeMap<(Key, u64), u64>,
 }
 
-/// The state of a memory store, shared by its writer and its readers.
+/// The state of a memory store, shared by its writer and its readers. A
+/// snapshot shares it too; the writer copies it while somebody looks at it.
 #[derive(Clone, Default)]
-pub(crate) struct Memory(Arc<Mutex<Kept>>);
+pub(crate) struct Memory(Arc<Mutex<Arc<Kept>>>);
 
 impl Memory {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, Arc<Kept>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -55,7 +59,8 @@ impl Backend for MemoryBackend {
         let mut kept = self.memory.kept();
         let changes = work(&mut MemoryLoader { kept: &kept, now })?;
         if let Some(changes) = changes {
-            kept.save(changes);
+            kept.takes(&changes)?;
+            Arc::make_mut(&mut kept).save(changes);
         }
         Ok(())
     }
@@ -104,10 +109,29 @@ impl Loader for MemoryLoader<'_> {
 
 impl Kept {
     fn stream(&self, stream: &StreamId) -> Loaded {
-        self.rows.get(stream).map_or(Loaded::Absent, |stored| Loaded::Row(Box::new(stored.clone())))
+        self.rows.get(stream).map_or(Loaded::Absent, |stored| Loaded::Row(stored.clone()))
+    }
+
+    /// Whether every event is the next of its stream: the last word, as a
+    /// database has it in a unique index.
+    fn takes(&self, changes: &Changes) -> Result<(), StoreError> {
+        let mut next: BTreeMap<StreamId, u64> = BTreeMap::new();
+        for event in &changes.events {
+            let Stamp { stream, sequence, .. } = event.stamp;
+            let known = self.streams.get(&stream).map_or(0, Vec::len) as u64;
+            let next = next.entry(stream).or_insert(known + 1);
+            if sequence != *next {
+                return Err(StoreError::with(Code::Internal, "an event out of sequence"));
+            }
+            *next += 1;
+        }
+        Ok(())
     }
 
     fn save(&mut self, changes: Changes) {
+        for change in &changes.rows {
+            self.ordinal(change.stream);
+        }
         for event in changes.events {
             let stamp = event.stamp;
             for key in event.event.keys() {
@@ -155,9 +179,9 @@ impl Kept {
             // Ordinals count from 1, so one less is below every stream.
             let ordinal = self.ordinals.get(stream).copied().unwrap_or_default();
             if page.newest_first {
-                to = (key(bytes), ordinal.saturating_sub(1));
+                to = to.min((key(bytes), ordinal.saturating_sub(1)));
             } else {
-                from = (key(bytes), ordinal + 1);
+                from = from.max((key(bytes), ordinal + 1));
             }
         }
         if from > to {
@@ -176,43 +200,56 @@ impl Kept {
     }
 }
 
-impl Snapshot for Memory {
+impl Readers for Memory {
+    fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, StoreError> {
+        Ok(Box::new(Picture(self.kept().clone())))
+    }
+
+    fn unsafe_settings(&self) -> Result<Vec<String>, StoreError> {
+        Ok(vec!["a store in memory forgets what it acknowledged".to_owned()])
+    }
+
+    fn close(&self) {}
+}
+
+/// The state at one moment.
+struct Picture(Arc<Kept>);
+
+impl Snapshot for Picture {
     fn stream(&self, stream: &StreamId) -> Result<Loaded, StoreError> {
-        Ok(self.kept().stream(stream))
+        Ok(self.0.stream(stream))
     }
 
     fn events(&self, stream: &StreamId, from: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
-        let kept = self.kept();
-        let places = kept.streams.get(stream).map(Vec::as_slice).unwrap_or_default();
+        let places = self.0.streams.get(stream).map(Vec::as_slice).unwrap_or_default();
         let skip = usize::try_from(from.saturating_sub(1)).unwrap_or(usize::MAX);
-        Ok(places.iter().skip(skip).take(limit).map(|at| kept.log[*at].clone()).collect())
+        Ok(places.iter().skip(skip).take(limit).map(|at| self.0.log[*at].clone()).collect())
     }
 
     fn log(&self, after: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
         let skip = usize::try_from(after).unwrap_or(usize::MAX);
-        Ok(self.kept().log.iter().skip(skip).take(limit).cloned().collect())
+        Ok(self.0.log.iter().skip(skip).take(limit).cloned().collect())
     }
 
     fn newest(&self) -> Result<u64, StoreError> {
-        Ok(self.kept().log.len() as u64)
+        Ok(self.0.log.len() as u64)
     }
 
     fn payload(&self, stream: &StreamId, sequence: u64) -> Result<Option<Payload>, StoreError> {
-        Ok(self.kept().payloads.get(&(*stream, sequence)).cloned())
+        Ok(self.0.payloads.get(&(*stream, sequence)).cloned())
     }
 
     fn keys(&self, page: &Page) -> Result<Vec<Hit>, StoreError> {
-        Ok(self.kept().keys(page))
+        Ok(self.0.keys(page))
     }
 
     fn streams(&self, after: Option<&StreamId>, limit: usize) -> Result<Vec<StreamId>, StoreError> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let kept = self.kept();
-        Ok(kept.rows.range((from, Bound::Unbounded)).take(limit).map(|(stream, _)| *stream).collect())
+        Ok(self.0.rows.range((from, Bound::Unbounded)).take(limit).map(|(stream, _)| *stream).collect())
     }
 
     fn counts(&self) -> Result<Counts, StoreError> {
-        let kept = self.kept();
+        let kept = &self.0;
         Ok(Counts {
             streams: kept.rows.len() as u64,
             events: kept.log.len() as u64,

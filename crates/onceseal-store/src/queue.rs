@@ -1,11 +1,15 @@
 //! The bounded queue to the writer, and tickets for its answers.
+//!
+//! Every ticket is answered: by the writer, by the queue that refuses the
+//! command, or by the writer's end.
 
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use onceseal_core::code::Code;
@@ -16,20 +20,34 @@ use crate::error::StoreError;
 use crate::executor::Outcome;
 
 /// Commands waiting at most; beyond it callers are told at once.
-const QUEUE_MAX: usize = 4_096;
+pub(crate) const QUEUE_MAX: usize = 4_096;
 /// Commands in one batch at most.
-const BATCH_MAX: usize = 256;
+pub(crate) const BATCH_MAX: usize = 256;
 /// A command that has not been begun after this is withdrawn.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long the writer looks for a next command before it sleeps.
+const LOOK: Duration = Duration::from_micros(50);
 
 const WAITING: u8 = 0;
 const BEGUN: u8 = 1;
 const WITHDRAWN: u8 = 2;
 
-pub(crate) struct Job {
+struct Job {
     command: Stamped,
     state: Arc<AtomicU8>,
     answer: oneshot::Sender<Outcome>,
+}
+
+impl Job {
+    /// Answers without having run. A caller that has gone does not mind.
+    fn refuse(self, code: Code) {
+        let _ = self.answer.send(Err(StoreError::new(code)));
+    }
+
+    fn begin(&self) -> bool {
+        self.state.compare_exchange(WAITING, BEGUN, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
 }
 
 #[derive(Default)]
@@ -44,6 +62,8 @@ struct Waiting {
 pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
     arrived: Condvar,
+    /// How often something has arrived, for a writer that looks without the lock.
+    arrivals: AtomicUsize,
 }
 
 /// What the writer is to do next.
@@ -56,17 +76,25 @@ pub(crate) enum Next {
     Closed,
 }
 
-/// Jobs that have been begun.
+/// Jobs that have been begun and not been answered.
+#[derive(Default)]
 pub(crate) struct Batch {
-    pub(crate) commands: Vec<Stamped>,
-    answers: Vec<oneshot::Sender<Outcome>>,
+    commands: Vec<Stamped>,
+    answers: VecDeque<oneshot::Sender<Outcome>>,
 }
 
 impl Batch {
-    /// Answers every caller. One that has gone does not mind.
-    pub(crate) fn answer(self, outcomes: Vec<Outcome>) {
-        for (answer, outcome) in self.answers.into_iter().zip(outcomes) {
-            let _ = answer.send(outcome);
+    /// The commands that have no answer yet.
+    pub(crate) fn commands(&self) -> &[Stamped] {
+        &self.commands[self.commands.len() - self.answers.len()..]
+    }
+
+    /// Answers the first of them. A caller that has gone does not mind.
+    pub(crate) fn answer(&mut self, outcomes: Vec<Outcome>) {
+        for outcome in outcomes {
+            if let Some(answer) = self.answers.pop_front() {
+                let _ = answer.send(outcome);
+            }
         }
     }
 }
@@ -80,21 +108,20 @@ impl Queue {
     pub(crate) fn submit(&self, command: Stamped) -> Ticket {
         let (answer, receiver) = oneshot::channel();
         let state = Arc::new(AtomicU8::new(WAITING));
-        let job = Job { command, state: state.clone(), answer };
+        let ticket = Ticket { receiver, state: state.clone(), until: Instant::now() + PATIENCE };
+        let job = Job { command, state, answer };
         let mut waiting = self.waiting();
-        let refused = match () {
-            () if waiting.closed => Some(Code::StoreClosed),
-            () if waiting.jobs.len() >= QUEUE_MAX => Some(Code::StoreBusy),
-            () => None,
-        };
-        match refused {
-            // A receiver that is dropped here cannot be waited for.
-            Some(code) => drop(job.answer.send(Err(StoreError::new(code)))),
-            None => waiting.jobs.push_back(job),
+        if waiting.closed {
+            job.refuse(Code::StoreClosed);
+        } else if waiting.jobs.len() >= QUEUE_MAX {
+            job.refuse(Code::StoreBusy);
+        } else {
+            waiting.jobs.push_back(job);
+            self.arrivals.fetch_add(1, Ordering::Release);
+            drop(waiting);
+            self.arrived.notify_one();
         }
-        drop(waiting);
-        self.arrived.notify_one();
-        Ticket { receiver, state, until: Instant::now() + PATIENCE }
+        ticket
     }
 
     /// Waits for commands and begins what is there, without waiting for more.
@@ -104,13 +131,14 @@ impl Queue {
             if std::mem::take(&mut waiting.accept_clock) {
                 return Next::AcceptClock;
             }
-            let mut batch = Batch { commands: Vec::new(), answers: Vec::new() };
+            let mut batch = Batch::default();
             while batch.commands.len() < BATCH_MAX {
                 let Some(job) = waiting.jobs.pop_front() else { break };
-                let begun = job.state.compare_exchange(WAITING, BEGUN, Ordering::AcqRel, Ordering::Acquire);
-                if begun.is_ok() {
+                if job.begin() {
                     batch.commands.push(job.command);
-                    batch.answers.push(job.answer);
+                    batch.answers.push_back(job.answer);
+                } else {
+                    job.refuse(Code::StoreBusy);
                 }
             }
             if !batch.commands.is_empty() {
@@ -119,8 +147,25 @@ impl Queue {
             if waiting.closed {
                 return Next::Closed;
             }
-            waiting = self.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            waiting = self.wait(waiting);
         }
+    }
+
+    /// Waits until something may have arrived. A caller that was just answered
+    /// asks again within microseconds, so the writer looks for a moment before it
+    /// sleeps: waking it costs more than that.
+    fn wait<'a>(&'a self, waiting: MutexGuard<'a, Waiting>) -> MutexGuard<'a, Waiting> {
+        let seen = self.arrivals.load(Ordering::Acquire);
+        drop(waiting);
+        let until = Instant::now() + LOOK;
+        while self.arrivals.load(Ordering::Acquire) == seen && Instant::now() < until {
+            thread::yield_now();
+        }
+        let waiting = self.waiting();
+        if waiting.jobs.is_empty() && !waiting.closed && !waiting.accept_clock {
+            return self.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        waiting
     }
 
     /// Takes no more commands; what is waiting is still run.
@@ -133,6 +178,25 @@ impl Queue {
     pub(crate) fn accept_clock(&self) {
         self.waiting().accept_clock = true;
         self.arrived.notify_all();
+    }
+
+    /// Held by the writer: when it goes, the queue closes, and what it never
+    /// began is refused.
+    pub(crate) fn until_gone(&self) -> WriterIsThere<'_> {
+        WriterIsThere(self)
+    }
+}
+
+/// Held by the writer as long as it runs.
+pub(crate) struct WriterIsThere<'a>(&'a Queue);
+
+impl Drop for WriterIsThere<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.0.waiting();
+        waiting.closed = true;
+        for job in waiting.jobs.drain(..) {
+            job.refuse(Code::StoreClosed);
+        }
     }
 }
 
@@ -164,9 +228,34 @@ impl Ticket {
     /// Blocks this thread until the answer is there. Not for async code.
     ///
     /// # Errors
-    /// As the command's answer.
+    /// As the command's answer; `store_busy` if it was not begun in time and
+    /// has been withdrawn.
     pub fn wait(self) -> Outcome {
-        self.receiver.blocking_recv().unwrap_or_else(|_| Err(gone()))
+        let until = self.until;
+        self.wait_until(until)
+    }
+
+    /// As [`Ticket::wait`], with another end of patience. A command that has
+    /// been begun is waited for beyond it.
+    ///
+    /// # Errors
+    /// As [`Ticket::wait`].
+    pub fn wait_until(mut self, until: Instant) -> Outcome {
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let mut context = Context::from_waker(&waker);
+        let mut patient = true;
+        loop {
+            if let Poll::Ready(answer) = Pin::new(&mut self).poll(&mut context) {
+                return answer;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            match patient {
+                true if !left.is_zero() => thread::park_timeout(left),
+                true if self.withdraw() => return Err(StoreError::new(Code::StoreBusy)),
+                true => patient = false,
+                false => thread::park(),
+            }
+        }
     }
 }
 
@@ -175,6 +264,15 @@ impl Future for Ticket {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
         Pin::new(&mut self.receiver).poll(context).map(|answer| answer.unwrap_or_else(|_| Err(gone())))
+    }
+}
+
+/// Wakes a thread that waits for an answer.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }
 

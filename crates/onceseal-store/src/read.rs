@@ -1,11 +1,14 @@
 //! Reading: snapshots of what is stored. Nothing here changes anything.
 
+use std::sync::Arc;
+
 use onceseal_core::hash::Hash;
 use onceseal_core::journal::{Event, Index, Payload, Stamp, Stored};
 use onceseal_core::stream::StreamId;
 use onceseal_core::view::Loaded;
 
 use crate::error::StoreError;
+use crate::raw::Raw;
 
 /// An event as it is stored. The hash of the stream's previous event is not
 /// stored with it.
@@ -55,7 +58,7 @@ pub struct Hit {
 
 /// A consistent picture of the store, held at most for one page or one stream:
 /// it keeps the write-ahead log from being recycled.
-pub trait Snapshot {
+pub trait Snapshot: Raw {
     /// A stream's row.
     ///
     /// # Errors
@@ -74,7 +77,7 @@ pub trait Snapshot {
     /// The store cannot be read.
     fn log(&self, after: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError>;
 
-    /// The newest position of the log; 0 if it is empty.
+    /// The newest position of the tenant's log; 0 if it is empty.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -111,6 +114,24 @@ pub trait Snapshot {
     fn integrity(&self) -> Result<Vec<String>, StoreError>;
 }
 
+/// Where snapshots come from.
+pub trait Readers: Send + Sync {
+    /// A picture of what is committed now.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, StoreError>;
+
+    /// One sentence for each setting that protects and is not as it has to be.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn unsafe_settings(&self) -> Result<Vec<String>, StoreError>;
+
+    /// Gives up what is held for reading.
+    fn close(&self);
+}
+
 /// How much is stored for the tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
@@ -128,7 +149,7 @@ pub struct Counts {
 #[must_use]
 pub fn row_of(loaded: Loaded) -> Option<Stored> {
     match loaded {
-        Loaded::Row(stored) => Some(*stored),
+        Loaded::Row(stored) => Some(Arc::unwrap_or_clone(stored)),
         Loaded::Absent | Loaded::Unreadable => None,
     }
 }

@@ -8,6 +8,7 @@ mod open;
 mod pool;
 mod rows;
 mod schema;
+mod statements;
 mod writer;
 
 pub(crate) use open::Connector;

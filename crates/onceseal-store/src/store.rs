@@ -1,60 +1,36 @@
 //! The store: commands in, answers out, snapshots for whoever reads.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use onceseal_core::code::Code;
 use onceseal_core::command::{Command, Nonce, Stamped};
-use onceseal_core::hash::{BlindingKey, Hash};
-use onceseal_core::journal::{Index, Key};
+use onceseal_core::hash::Hash;
+use onceseal_core::journal::{Index, Key, Row};
 use onceseal_core::policy::ActivePolicy;
-use onceseal_core::stream::Tenant;
-use onceseal_core::view::Pinned;
+use onceseal_core::stream::{StreamId, Tenant};
+use onceseal_core::time::Timestamp;
+use onceseal_core::view::{Loaded, Pinned};
 
-use crate::backend::Backend;
-use crate::clock::{Clock, SystemClock};
+use crate::clock::Clock;
 use crate::error::StoreError;
 use crate::executor::{Executor, Outcome};
-use crate::memory::Memory;
+use crate::parts::{Options, Parts, ReadingParts, fill};
 use crate::queue::{Next, Queue, Ticket};
-use crate::read::{Page, Snapshot, row_of};
-use crate::sqlite::{Connector, Pool, SqliteBackend};
-use crate::time::BatchClock;
+use crate::read::{Page, Readers, Snapshot};
 use crate::turnstile::Turnstile;
-
-/// What a store is opened with.
-#[derive(Clone)]
-pub struct Options {
-    /// The tenant, `[a-z0-9][a-z0-9_-]{0,62}`.
-    pub tenant: String,
-    /// Who owns the store, as `os:<login>`: the only person the operating
-    /// system can prove.
-    pub owner: Option<String>,
-    /// Where the time comes from.
-    pub clock: Arc<dyn Clock>,
-    /// A virtual file system registered with SQLite, for tests of power loss.
-    pub vfs: Option<String>,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options { tenant: "default".to_owned(), owner: None, clock: Arc::new(SystemClock), vfs: None }
-    }
-}
-
-enum Readers {
-    Memory(Memory),
-    Sqlite(Arc<Pool>),
-}
 
 /// An open store of one tenant. Cheap to share behind an `Arc`.
 pub struct Store {
     tenant: Tenant,
+    clock: Arc<dyn Clock>,
     queue: Arc<Queue>,
-    readers: Readers,
-    turnstile: Option<Turnstile>,
+    readers: Box<dyn Readers>,
+    sweeps: Option<Turnstile>,
+    closed: AtomicBool,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -62,58 +38,54 @@ impl Store {
     /// A store in memory, gone with the process.
     ///
     /// # Errors
-    /// An invalid tenant, or a system without random numbers.
+    /// As [`Parts::memory`].
     pub fn memory(options: &Options) -> Result<Store, StoreError> {
-        check_tenant(&options.tenant)?;
-        let (mut id, mut key) = ([0; 16], [0; 32]);
-        fill(&mut id)?;
-        fill(&mut key)?;
-        let tenant = Tenant { name: options.tenant.clone(), id, key: BlindingKey(key) };
-        let memory = Memory::default();
-        let backend = Box::new(memory.writer(options.clock.clone()));
-        Store::start(tenant, options, backend, Readers::Memory(memory), None)
+        Store::of(Parts::memory(options)?)
     }
 
-    /// The store in this file, which exists and is ours or empty; a safe place
-    /// for it is found and made by [`crate::place`].
+    /// The store in this file.
     ///
     /// # Errors
-    /// `store_foreign` for another program's or a newer file, which is left as
-    /// it is; `store_failed` if it cannot be used.
+    /// As [`Parts::sqlite`].
     pub fn sqlite(path: PathBuf, options: &Options) -> Result<Store, StoreError> {
-        check_tenant(&options.tenant)?;
-        let turnstile = Turnstile::open(&path)?;
-        let sweeps = Turnstile::open(&path)?;
-        let now = options.clock.now().wall_us;
-        let connector = Connector::new(path, options.vfs.clone());
-        let (row, tenant) = {
-            let _turn = turnstile.enter()?;
-            connector.found(&options.tenant, now)?
-        };
-        let pool = Arc::new(Pool::new(connector.clone(), row));
-        let clock = BatchClock::new(options.clock.clone());
-        let backend = SqliteBackend::new(connector, pool.clone(), turnstile, clock, (row, tenant.id))?;
-        Store::start(tenant, options, Box::new(backend), Readers::Sqlite(pool), Some(sweeps))
+        Store::of(Parts::sqlite(path, options)?)
     }
 
-    /// A store on any backend, for the conformance suite. It has no snapshots
-    /// of its own: `memory` tells where the backend keeps what it saves.
-    fn start(
-        tenant: Tenant,
-        options: &Options,
-        backend: Box<dyn Backend>,
-        readers: Readers,
-        turnstile: Option<Turnstile>,
-    ) -> Result<Store, StoreError> {
+    /// The store in this file for reading alone, without a writer: commands are
+    /// answered `store_closed`. `None` if nothing is recorded for the tenant.
+    ///
+    /// # Errors
+    /// `store_foreign` for another program's or a newer file; `store_failed` if
+    /// it cannot be used.
+    pub fn sqlite_reader(path: PathBuf, options: &Options) -> Result<Option<Store>, StoreError> {
+        let Some(parts) = ReadingParts::sqlite(path, options)? else { return Ok(None) };
+        let ReadingParts { tenant, readers, clock } = parts;
         let queue = Arc::new(Queue::default());
-        let executor = Executor::new(backend, Pinned::new(tenant.clone(), options.owner.clone()));
+        queue.close();
+        let (closed, writer) = (AtomicBool::new(false), Mutex::new(None));
+        Ok(Some(Store { tenant, clock, queue, readers, sweeps: None, closed, writer }))
+    }
+
+    /// The store of these parts.
+    ///
+    /// # Errors
+    /// The tenant's first event cannot be recorded.
+    pub fn of(parts: Parts) -> Result<Store, StoreError> {
+        let Parts { tenant, owner, backend, readers, decide, sweeps, clock } = parts;
+        let queue = Arc::new(Queue::default());
+        let executor = Executor::new(backend, Pinned::new(tenant.clone(), owner), decide);
         let own = queue.clone();
         let writer = std::thread::Builder::new()
             .name("onceseal-writer".to_owned())
             .spawn(move || write(&own, executor))
             .map_err(|error| StoreError::with(Code::StoreFailed, error.kind().to_string()))?;
-        let store = Store { tenant, queue, readers, turnstile, writer: Mutex::new(Some(writer)) };
-        store.submit(Command::Create)?.wait()?;
+        let (closed, writer) = (AtomicBool::new(false), Mutex::new(Some(writer)));
+        let store = Store { tenant, clock, queue, readers, sweeps, closed, writer };
+        match store.submit(Command::Create)?.wait() {
+            // It was created, and its row was changed since: an audit names it.
+            Err(error) if error.code() == Code::Corrupt => {}
+            created => drop(created?),
+        }
         Ok(store)
     }
 
@@ -121,6 +93,13 @@ impl Store {
     #[must_use]
     pub fn tenant(&self) -> &Tenant {
         &self.tenant
+    }
+
+    /// The wall clock now: a hint for whoever looks for what is due. Decisions
+    /// take the time of their batch instead.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.clock.now().wall_us).unwrap_or(Timestamp::MIN)
     }
 
     /// Submits a command. It is run whether its answer is waited for or not.
@@ -138,7 +117,7 @@ impl Store {
     /// Submits a command and blocks until it is answered.
     ///
     /// # Errors
-    /// As the command's answer.
+    /// As [`Ticket::wait`].
     pub fn run(&self, command: Command) -> Outcome {
         self.submit(command)?.wait()
     }
@@ -147,38 +126,42 @@ impl Store {
     /// write-ahead log from being recycled.
     ///
     /// # Errors
-    /// What `with` returns, or that the store cannot be read.
+    /// What `with` returns, or that the store is closed or cannot be read.
     pub fn read<T>(
         &self,
         with: impl FnOnce(&dyn Snapshot) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        match &self.readers {
-            Readers::Memory(memory) => with(memory),
-            Readers::Sqlite(pool) => with(&pool.snapshot()?),
+        if self.closed.load(Ordering::Acquire) {
+            return Err(StoreError::new(Code::StoreClosed));
         }
+        with(self.readers.snapshot()?.as_ref())
     }
 
-    /// The policy that is active now; `None` if there is none.
+    /// The policy that is active now; `None` if none ever was.
     ///
     /// # Errors
-    /// `corrupt` if its text is not what its hash says.
+    /// `corrupt` if its row does not decode or its text is not what its hash
+    /// says, `erased` if there is no text.
     pub fn active_policy(&self) -> Result<Option<Arc<ActivePolicy>>, StoreError> {
         let stream = self.tenant.policy();
-        let text = self.read(|snapshot| {
-            let Some(stored) = row_of(snapshot.stream(&stream)?) else { return Ok(None) };
-            let payload = snapshot.payload(&stream, stored.head.sequence)?;
-            Ok(payload.map(|payload| payload.text))
-        })?;
-        Ok(text.map(|text| ActivePolicy::restore(&text)).transpose()?.map(Arc::new))
+        self.read(|snapshot| match snapshot.stream(&stream)? {
+            Loaded::Absent => Ok(None),
+            Loaded::Unreadable => Err(StoreError::new(Code::Corrupt)),
+            // Every event of this stream is an activation, the newest of them the active one.
+            Loaded::Row(stored) => match &stored.row {
+                Row::Policy(row) => policy_of(snapshot, &stream, stored.head.sequence, row.active).map(Some),
+                _ => Err(StoreError::new(Code::Corrupt)),
+            },
+        })
     }
 
     /// The policy of this hash, if it ever was active.
     ///
     /// # Errors
-    /// `corrupt` if its text is not what its hash says.
+    /// As [`Store::active_policy`].
     pub fn policy(&self, hash: Hash) -> Result<Option<Arc<ActivePolicy>>, StoreError> {
         let key = Key::of(Index::PolicyText, &[&hash.0]);
-        let text = self.read(|snapshot| {
+        self.read(|snapshot| {
             let page = Page {
                 index: key.index,
                 from: key.bytes.clone(),
@@ -188,9 +171,8 @@ impl Store {
                 limit: 1,
             };
             let Some(hit) = snapshot.keys(&page)?.into_iter().next() else { return Ok(None) };
-            Ok(snapshot.payload(&hit.stream, hit.sequence)?.map(|payload| payload.text))
-        })?;
-        Ok(text.map(|text| ActivePolicy::restore(&text)).transpose()?.map(Arc::new))
+            policy_of(snapshot, &hit.stream, hit.sequence, hash).map(Some)
+        })
     }
 
     /// Runs `sweep` if no other process is sweeping now.
@@ -201,7 +183,7 @@ impl Store {
         &self,
         sweep: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
-        match &self.turnstile {
+        match &self.sweeps {
             None => sweep().map(Some),
             Some(turnstile) => match turnstile.try_sweep()? {
                 Some(_pass) => sweep().map(Some),
@@ -221,32 +203,20 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub fn unsafe_settings(&self) -> Result<Vec<String>, StoreError> {
-        match &self.readers {
-            Readers::Memory(_) => Ok(vec!["a store in memory forgets what it acknowledged".to_owned()]),
-            Readers::Sqlite(pool) => {
-                let found = pool.settings()?;
-                let mut faults = Vec::new();
-                if found.journal_mode != "wal" {
-                    faults.push(format!("journal_mode is {}, not wal", found.journal_mode));
-                }
-                if !found.foreign_keys {
-                    faults.push("foreign_keys is off".to_owned());
-                }
-                Ok(faults)
-            }
-        }
+        self.readers.unsafe_settings()
     }
 
-    /// Runs what is waiting, then closes. Later commands answer `store_closed`.
+    /// Runs what is waiting, then closes. Later commands and reads answer
+    /// `store_closed`.
     pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        // Readers first: the writer, the last to close, checkpoints as it must.
+        self.readers.close();
         self.queue.close();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         // A writer that panicked has answered nobody; its callers know that.
         if let Some(writer) = writer {
             drop(writer.join());
-        }
-        if let Readers::Sqlite(pool) = &self.readers {
-            pool.close_all();
         }
     }
 }
@@ -257,28 +227,36 @@ impl Drop for Store {
     }
 }
 
+/// The text beside an activation, compiled again and held against its hash.
+fn policy_of(
+    snapshot: &dyn Snapshot,
+    stream: &StreamId,
+    sequence: u64,
+    hash: Hash,
+) -> Result<Arc<ActivePolicy>, StoreError> {
+    let payload = snapshot.payload(stream, sequence)?.ok_or_else(|| StoreError::new(Code::Erased))?;
+    let policy = ActivePolicy::restore(&payload.text)?;
+    if policy.hash == hash { Ok(Arc::new(policy)) } else { Err(StoreError::new(Code::Corrupt)) }
+}
+
 /// The writer's thread: batches until the queue is closed.
 fn write(queue: &Queue, mut executor: Executor) {
+    // However this ends, nobody is left waiting for a writer that is gone.
+    let _gone = queue.until_gone();
     loop {
         match queue.next() {
-            Next::Batch(batch) => {
-                let outcomes = executor.run(&batch.commands);
-                batch.answer(outcomes);
+            Next::Batch(mut batch) => {
+                while !batch.commands().is_empty() {
+                    let outcomes = executor.run_some(batch.commands());
+                    // Answers lost here, as a test may have it, are answers not known.
+                    if crate::fault::reach("before_reply").is_err() {
+                        break;
+                    }
+                    batch.answer(outcomes);
+                }
             }
             Next::AcceptClock => executor.backend().accept_clock(),
             Next::Closed => return,
         }
     }
-}
-
-fn check_tenant(name: &str) -> Result<(), StoreError> {
-    if Tenant::name_is_valid(name) {
-        Ok(())
-    } else {
-        Err(StoreError::with(Code::OutOfBounds, "a tenant is [a-z0-9][a-z0-9_-]{0,62}"))
-    }
-}
-
-fn fill(bytes: &mut [u8]) -> Result<(), StoreError> {
-    getrandom::fill(bytes).map_err(|error| StoreError::with(Code::StoreFailed, error.to_string()))
 }

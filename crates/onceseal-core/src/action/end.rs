@@ -3,8 +3,8 @@
 use crate::action::event::{ActionSealed, Answered, Decided, Ended, Proposed};
 use crate::action::{ActionState, Answer};
 use crate::approval::Source;
+use crate::case::Case;
 use crate::code::Code;
-use crate::decide::Case;
 use crate::effect::Outcome;
 use crate::id::{ActionId, ApprovalId, ReceiptId};
 use crate::journal::{Body, Refs};

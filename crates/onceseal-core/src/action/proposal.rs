@@ -1,11 +1,13 @@
 //! From a call to a proposal: canonical bytes, hashes, resource and effect key.
 
+use std::fmt;
+
 use crate::action::event::Proposed;
 use crate::action::redact::{redact, remove};
 use crate::code::Code;
 use crate::hash::Hash;
 use crate::id::ActionId;
-use crate::json::{self, JsonError, Limits, Numbers, Object, Value};
+use crate::json::{self, JsonError, Limits, Object, Value};
 use crate::limits;
 use crate::policy::{ActivePolicy, Entry, Facts};
 use crate::stream::Tenant;
@@ -19,8 +21,22 @@ pub struct Principal {
     pub user: Option<String>,
 }
 
+impl Principal {
+    /// An agent that acts for nobody in particular.
+    #[must_use]
+    pub fn agent(agent: impl Into<String>) -> Principal {
+        Principal { agent: agent.into(), user: None }
+    }
+
+    /// The same, on behalf of a person.
+    #[must_use]
+    pub fn on_behalf_of(self, user: impl Into<String>) -> Principal {
+        Principal { user: Some(user.into()), ..self }
+    }
+}
+
 /// What a caller wants done, before anything is checked.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Action {
     /// The action's name, as the policy lists it.
     pub name: String,
@@ -32,6 +48,31 @@ pub struct Action {
     pub environment: String,
     /// The resource, where the policy entry has no template for it.
     pub resource: Option<String>,
+}
+
+/// Without the arguments: some may be redacted.
+impl fmt::Debug for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Action { name, principal, environment, resource, .. } = self;
+        f.debug_struct("Action")
+            .field("name", name)
+            .field("principal", principal)
+            .field("environment", environment)
+            .field("resource", resource)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Without the arguments: some may be redacted.
+impl fmt::Debug for Proposal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proposal")
+            .field("name", &self.name)
+            .field("principal", &self.principal)
+            .field("effect_key", &self.effect_key)
+            .field("action_hash", &self.action_hash)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Action {
@@ -47,7 +88,7 @@ impl Action {
 
 /// An action checked, made canonical and hashed under one policy. All that is
 /// judged, shown and executed is parsed back from its canonical bytes.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Proposal {
     name: String,
     arguments: Object,
@@ -103,7 +144,8 @@ impl Proposal {
         let entry = policy.policy.entry(&name);
         let rule = policy.rule(&name);
         let text = json::canonical(&Value::Object(arguments));
-        let Value::Object(arguments) = json::read(text.as_bytes(), &argument_limits(entry))? else {
+        let Value::Object(arguments) = json::read(text.as_bytes(), &policy.policy.argument_limits(&name))?
+        else {
             unreachable!("the canonical text of an object reads as one")
         };
         let mut unfit = None;
@@ -315,13 +357,6 @@ impl Proposal {
             user: self.principal.user.clone(),
         }
     }
-}
-
-/// How arguments of this entry are read.
-#[must_use]
-pub(super) fn argument_limits(entry: Option<&Entry>) -> Limits {
-    let numbers = if entry.is_some_and(|entry| entry.floats) { Numbers::Decimals } else { Numbers::Integers };
-    Limits { numbers, ..Limits::ACTION }
 }
 
 fn write_optional(text: Option<&str>, out: &mut String) {

@@ -7,8 +7,8 @@ use crate::approval::ask::code_of;
 use crate::approval::check::{expire, outdated, revoke_by, take_back, yes_count};
 use crate::approval::event::{PersonSealed, Proof, Responded, Revoke, Said, Status};
 use crate::approval::{ApprovalRow, Response};
+use crate::case::Case;
 use crate::code::Code;
-use crate::decide::Case;
 use crate::hash::Hash;
 use crate::id::ApprovalId;
 use crate::journal::{Body, Refs};
@@ -102,7 +102,7 @@ pub(crate) fn answer(case: &mut Case<'_>, answer: &Answer) -> Result<Reply, Halt
         revoke_by(case, id, Revoke::Approver, Some(&answer.person), true)?;
         return Ok(stands(&row, Status::Revoked, yes_count(&row, &active), false));
     }
-    Ok(count(case, row, answer, &active)?)
+    count(case, row, answer, &active)
 }
 
 /// Records the answer; the request is granted by enough yeses, denied by one no.

@@ -4,7 +4,7 @@ use crate::action::Proposal;
 use crate::approval::check::expire;
 use crate::approval::event::{Proof, Requested as RequestedEvent, RequestedSealed, Status};
 use crate::approval::{ApprovalRow, Identity};
-use crate::decide::Case;
+use crate::case::Case;
 use crate::hash::Hash;
 use crate::id::{ActionId, ApprovalId};
 use crate::journal::{Body, Index, Key, Refs, moment};

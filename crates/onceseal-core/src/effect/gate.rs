@@ -1,8 +1,8 @@
 //! The retry table: whether a new attempt may take an effect.
 
 use crate::action::{Action, Answer, Proposal, end_held};
+use crate::case::Case;
 use crate::code::Code;
-use crate::decide::Case;
 use crate::effect::event::{Acquired, AcquiredSealed, Lapsed};
 use crate::effect::{EffectRow, EffectState};
 use crate::id::{ActionId, ApprovalId, ReceiptId};
@@ -148,6 +148,7 @@ pub(crate) fn take(case: &mut Case<'_>, take: Take<'_>) -> Attempt {
         effect,
         key: Some(take.key.to_owned()),
         fence: take.fence,
+        taken_at: case.now,
         lease_until,
         deadline,
         lease: take.lease,

@@ -2,8 +2,8 @@
 
 use crate::action::{Answer, active_policy, answer_held};
 use crate::approval::{Identity, Source};
+use crate::case::Case;
 use crate::code::Code;
-use crate::decide::Case;
 use crate::effect::event::{Known, KnownSealed};
 use crate::effect::gate::{now, record_lapse};
 use crate::effect::settle::again;

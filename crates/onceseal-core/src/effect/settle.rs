@@ -5,8 +5,8 @@
 
 use crate::action::{Answer, answer_held, end_held};
 use crate::approval::Source;
+use crate::case::{Case, Renewal};
 use crate::code::Code;
-use crate::decide::{Case, Renewal};
 use crate::effect::event::{Begun, Late, Settled, SettledSealed};
 use crate::effect::gate::{now, record_lapse};
 use crate::effect::{EffectRow, EffectState, Outcome};
@@ -86,6 +86,7 @@ pub(crate) fn begin(case: &mut Case<'_>, begin: &Begin) -> Result<Reply, Halt> {
         effect: holding.effect,
         key: row.private.key.filter(|key| !key.starts_with(crate::action::Action::OWN_KEY_PREFIX)),
         fence: holding.fence,
+        taken_at: case.now,
         lease_until: row.lease_until.unwrap_or(case.now),
         deadline: row.deadline,
         lease: begin.lease,

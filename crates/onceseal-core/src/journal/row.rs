@@ -154,6 +154,8 @@ impl Row {
             StreamKind::Effect => {
                 Row::Effect(EffectRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
             }
+            // These have no private half.
+            _ if !private.is_empty() => return Err(Corrupt("private half")),
             StreamKind::Policy => Row::Policy(Pack::unpacked(open)?),
             StreamKind::Store | StreamKind::Note => Row::Store(Pack::unpacked(open)?),
         })
@@ -170,6 +172,32 @@ impl Event {
             _ => None,
         };
         receipt.into_iter().chain(policy).collect()
+    }
+
+    /// The reference of the text kept beside this event, if it names one.
+    #[must_use]
+    pub fn payload(&self) -> Option<Hash> {
+        match &self.body {
+            Body::ActionStarted(_, sealed)
+            | Body::ActionWaiting(_, sealed)
+            | Body::ActionReady(_, sealed)
+            | Body::ActionEnded(_, sealed) => sealed.proposal.as_ref().map(|proposal| proposal.arguments),
+            Body::EffectSettled(_, sealed) | Body::EffectLate(_, sealed) => sealed.result,
+            Body::EffectReconciled(_, sealed) | Body::EffectResolved(_, sealed) => sealed.result,
+            Body::PolicyActivated(_, sealed) => sealed.text,
+            Body::NoteAppended(_, sealed) => sealed.body,
+            Body::ActionAnswered(..)
+            | Body::EffectAcquired(..)
+            | Body::EffectBegun(..)
+            | Body::EffectLapsed(..)
+            | Body::ApprovalRequested(..)
+            | Body::ApprovalAnswered(..)
+            | Body::ApprovalExpired(..)
+            | Body::ApprovalRevoked(..)
+            | Body::ApprovalConsumed(..)
+            | Body::StoreCreated(..)
+            | Body::StoreAccepted(..) => None,
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Numbering, salting and chaining of events: the one way into a stream.
 
+use std::fmt;
+
 use crate::command::Stamped;
 use crate::hash::{Hash, write_hex};
 use crate::journal::{Event, Head};
@@ -20,12 +22,19 @@ pub struct Draft {
 
 /// Text kept beside an event, named in its sealed part by
 /// SHA-256(`onceseal.payload.v1\n` ‖ salt ‖ text).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Payload {
     /// The salt, which lies with the text and goes with it.
     pub salt: [u8; 32],
     /// Canonical JSON text.
     pub text: String,
+}
+
+/// Without the text: it may hold what is redacted.
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Payload").field("hash", &self.hash()).finish_non_exhaustive()
+    }
 }
 
 impl Payload {

@@ -105,6 +105,24 @@ impl From<String> for Value {
     }
 }
 
+macro_rules! from_integers {
+    ($($type:ty),*) => {$(
+        impl From<$type> for Value {
+            fn from(n: $type) -> Value {
+                Value::Integer(i64::from(n))
+            }
+        }
+    )*};
+}
+from_integers!(i8, i16, i32, u8, u16, u32);
+
+/// `null`.
+impl From<()> for Value {
+    fn from((): ()) -> Value {
+        Value::Null
+    }
+}
+
 impl From<bool> for Value {
     fn from(b: bool) -> Value {
         Value::Bool(b)

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::case::Case;
 use crate::code::Code;
-use crate::decide::Case;
 use crate::hash::Hash;
 use crate::journal::{Body, Event, Refs};
 use crate::json::{self, Limits, Value};

@@ -298,7 +298,7 @@ pub(crate) struct Here<'a>(pub(crate) &'a Protocol, pub(crate) &'a Ledger);
 
 impl Shelf for Here<'_> {
     fn loaded(&self, stream: &StreamId) -> Loaded {
-        self.1.get(stream).map_or(Loaded::Absent, |stored| Loaded::Row(Box::new(stored.clone())))
+        self.1.get(stream).map_or(Loaded::Absent, |stored| Loaded::Row(Arc::new(stored.clone())))
     }
 
     fn found(&self, range: &Range) -> Vec<(Vec<u8>, StreamId)> {

@@ -141,7 +141,7 @@ fn begin_takes_a_reserved_attempt_once_and_a_late_begin_makes_it_unknown() {
     assert_eq!(state(&world, "send:1"), EffectState::Reserved);
     world.now = held.lease_until;
     let begun = attempt(begin(&mut world, &held));
-    assert_eq!(begun, Attempt { begun: true, ..held.clone() });
+    assert_eq!(begun, Attempt { begun: true, taken_at: world.now, ..held.clone() });
     assert_eq!(refused(begin(&mut world, &held)).code, Code::InvalidTransition, "once");
 
     let late = attempt(world.call(Call { reach: Reach::Reserved, ..send(2) }));

@@ -4,6 +4,8 @@
 //! sees, hears or answers, or what `evolve` folds on. Nothing of it is in the
 //! library, so none of it can ship.
 
+use std::sync::Arc;
+
 use onceseal_core::approval::ApprovalRow;
 use onceseal_core::command::{Command, Stamped};
 use onceseal_core::decide::{Verdict, decide, evolve};
@@ -80,7 +82,7 @@ pub(crate) fn see_effect(view: &mut View, stream: &StreamId, change: impl FnOnce
     if let Row::Effect(row) = &mut stored.row {
         change(row);
     }
-    view.load(*stream, Loaded::Row(Box::new(stored)));
+    view.load(*stream, Loaded::Row(Arc::new(stored)));
 }
 
 /// Changes how an approval is seen.
@@ -90,7 +92,7 @@ pub(crate) fn see_approval(view: &mut View, id: ApprovalId, change: impl FnOnce(
     if let Row::Approval(row) = &mut stored.row {
         change(row);
     }
-    view.load(stream, Loaded::Row(Box::new(stored)));
+    view.load(stream, Loaded::Row(Arc::new(stored)));
 }
 
 /// The approval that a call presents.

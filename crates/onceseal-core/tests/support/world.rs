@@ -267,7 +267,7 @@ impl<'r> World<'r> {
 
 impl Shelf for World<'_> {
     fn loaded(&self, stream: &StreamId) -> Loaded {
-        self.rows.get(stream).map_or(Loaded::Absent, |stored| Loaded::Row(Box::new(stored.clone())))
+        self.rows.get(stream).map_or(Loaded::Absent, |stored| Loaded::Row(Arc::new(stored.clone())))
     }
 
     fn found(&self, range: &Range) -> Vec<(Vec<u8>, StreamId)> {

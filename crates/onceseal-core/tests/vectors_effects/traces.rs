@@ -182,8 +182,8 @@ fn effects(stage: &mut Stage) -> Vec<String> {
     let mut effects: Vec<_> = stage
         .world
         .rows
-        .iter()
-        .filter_map(|(_, stored)| match &stored.row {
+        .values()
+        .filter_map(|stored| match &stored.row {
             Row::Effect(row) => Some((row.private.key.clone()?, row.state, row.holder, row.fence)),
             _ => None,
         })

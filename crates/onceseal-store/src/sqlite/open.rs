@@ -1,6 +1,7 @@
 //! How connections are made: the same settings on each, checked as found.
 
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use onceseal_core::code::Code;
@@ -8,13 +9,16 @@ use onceseal_core::hash::BlindingKey;
 use onceseal_core::stream::Tenant;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
-use super::schema;
+use super::{schema, statements};
 use crate::error::StoreError;
+use crate::parts::fill;
 
 /// For programs that do not know the turnstile.
 const BUSY: Duration = Duration::from_secs(5);
+/// The size of a page of our files, in bytes.
+const PAGE: u64 = 4096;
 
 /// Settings as a connection reports them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,18 +35,80 @@ pub(crate) struct Connector {
     vfs: Option<String>,
 }
 
+/// Which file it is, whatever its name: device and inode.
+pub(super) type FileIdentity = (u64, u64);
+
 impl Connector {
-    pub(crate) const fn new(path: PathBuf, vfs: Option<String>) -> Connector {
-        Connector { path, vfs }
+    /// For a path that names a file: SQLite takes some for a database in
+    /// memory, a temporary one or a URI.
+    pub(crate) fn new(path: PathBuf, vfs: Option<String>) -> Result<Connector, StoreError> {
+        let name = path.as_os_str().as_encoded_bytes();
+        if name.is_empty() || name.starts_with(b":") || name.starts_with(b"file:") || name.contains(&0) {
+            return Err(StoreError::with(
+                Code::StoreFailed,
+                "the path does not name a file: databases in memory and URIs are refused",
+            ));
+        }
+        Ok(Connector { path, vfs })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Looks at the file before anything is written to it or beside it.
+    pub(crate) fn look(&self) -> Result<(), StoreError> {
+        let connection = self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        // Another program's write-ahead log is not ours to carry into its file.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        match schema::facts(&connection) {
+            Ok(facts) => schema::classify(facts).map(drop),
+            // A rollback journal waits to be played back. Ours is at most the one of
+            // an empty file that a crash left halfway into its write-ahead mode.
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::ReadOnly) => {
+                match std::fs::symlink_metadata(&self.path)?.len() {
+                    ..=PAGE => Ok(()),
+                    _ => Err(StoreError::with(
+                        Code::StoreForeign,
+                        "another program left work unfinished in it",
+                    )),
+                }
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Which file has the path now; `None` where only a virtual file system knows.
+    pub(super) fn identity(&self) -> Result<Option<FileIdentity>, StoreError> {
+        if self.vfs.is_some() {
+            return Ok(None);
+        }
+        let found = std::fs::symlink_metadata(&self.path)?;
+        Ok(Some((found.dev(), found.ino())))
     }
 
     /// Brings the file to this program's schema and finds or makes the tenant.
     pub(crate) fn found(&self, tenant: &str, now: i64) -> Result<(i64, Tenant), StoreError> {
         let mut connection = self.writer()?;
+        empty_log(&connection)?;
+        crate::fault::reach("before_migrate")?;
         schema::migrate(&mut connection, now)?;
-        match find_tenant(&connection, tenant)? {
-            Some(found) => Ok(found),
-            None => make_tenant(&mut connection, tenant, now),
+        crate::fault::reach("after_migrate")?;
+        let found = match find_tenant(&connection, tenant)? {
+            Some(found) => found,
+            None => make_tenant(&mut connection, tenant, now)?,
+        };
+        crate::fault::reach("after_tenant")?;
+        Ok(found)
+    }
+
+    /// The tenant, if the file has it; changes nothing.
+    pub(crate) fn find(&self, tenant: &str) -> Result<Option<(i64, Tenant)>, StoreError> {
+        self.look()?;
+        let connection = self.reader()?;
+        match schema::look(&connection)? {
+            schema::Found::Empty => Ok(None),
+            schema::Found::Ours(_) => find_tenant(&connection, tenant),
         }
     }
 
@@ -65,10 +131,19 @@ impl Connector {
         Ok(connection)
     }
 
+    /// A connection that writes without the writer's turns and statements.
+    pub(crate) fn raw_writer(&self) -> Result<Connection, StoreError> {
+        let connection = self.writer()?;
+        connection.set_prepared_statement_cache_capacity(8);
+        Ok(connection)
+    }
+
     /// A connection that only reads.
     pub(super) fn reader(&self) -> Result<Connection, StoreError> {
         // Opened for writing: a reader of a write-ahead log may have to recover it.
         let connection = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        // The writer carries the log into the file, with the syncs it takes.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         schema::look(&connection)?;
         connection.execute_batch("PRAGMA query_only=ON; PRAGMA cache_size=-4096;")?;
         Ok(connection)
@@ -90,6 +165,19 @@ impl Connector {
     }
 }
 
+/// Brings what an earlier process left in the log into the database, before
+/// anything is promised on top of it.
+///
+/// Its last frames may come from memory: a sync of theirs failed, and no later
+/// one makes that good (fsync(2), EIO). Nothing recorded behind such a frame
+/// would outlive a power loss. Where another process has the file open, the
+/// log is its to know.
+fn empty_log(connection: &Connection) -> Result<(), StoreError> {
+    connection.busy_timeout(Duration::ZERO)?;
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok(connection.busy_timeout(BUSY)?)
+}
+
 /// What a connection says of its settings.
 pub(crate) fn settings(connection: &Connection) -> Result<Settings, StoreError> {
     Ok(Settings {
@@ -101,8 +189,7 @@ pub(crate) fn settings(connection: &Connection) -> Result<Settings, StoreError> 
 
 /// The tenant of this name, if the file has it.
 fn find_tenant(connection: &Connection, name: &str) -> Result<Option<(i64, Tenant)>, StoreError> {
-    let sql = "SELECT id, tenant_id, blinding_key FROM tenants WHERE tenant = ?1";
-    let found = connection.query_row(sql, [name], |row| {
+    let found = connection.query_row(statements::TENANT, [name], |row| {
         let tenant = Tenant { name: name.to_owned(), id: row.get(1)?, key: BlindingKey(row.get(2)?) };
         Ok((row.get(0)?, tenant))
     });
@@ -116,9 +203,8 @@ fn make_tenant(connection: &mut Connection, name: &str, now: i64) -> Result<(i64
         return Ok(found);
     }
     let (mut id, mut key) = ([0; 16], [0; 32]);
-    for bytes in [&mut id[..], &mut key[..]] {
-        getrandom::fill(bytes).map_err(|error| StoreError::with(Code::StoreFailed, error.to_string()))?;
-    }
+    fill(&mut id)?;
+    fill(&mut key)?;
     transaction.execute(
         "INSERT INTO tenants (tenant, tenant_id, blinding_key, created_at) VALUES (?1, ?2, ?3, ?4)",
         (name, id, key, now),

@@ -1,37 +1,53 @@
 //! Connections that read, and snapshots on them.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+mod raw;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use onceseal_core::journal::Payload;
 use onceseal_core::stream::StreamId;
 use onceseal_core::view::Loaded;
 use rusqlite::{Connection, OptionalExtension};
 
-use super::open::{Connector, Settings, settings};
-use super::rows;
+use super::open::{Connector, settings};
+use super::{rows, schema, statements};
 use crate::error::StoreError;
-use crate::read::{Counts, Hit, Page, Snapshot, StoredEvent};
+use crate::read::{Counts, Hit, Page, Readers, Snapshot, StoredEvent};
 
 /// Idle connections kept; more are made when needed and closed after use.
 const IDLE: usize = 4;
 /// Statements a reader uses; the cache keeps all of them.
-const STATEMENTS: usize = 16;
+const STATEMENTS: usize = 24;
+/// `PRAGMA synchronous` that waits for the disk at every commit.
+const FULL: i64 = 2;
 
 /// Connections to one file that only read.
 pub(crate) struct Pool {
     connector: Connector,
     tenant: i64,
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Idle>,
+}
+
+#[derive(Default)]
+struct Idle {
+    connections: Vec<Connection>,
+    closed: bool,
 }
 
 impl Pool {
-    pub(crate) const fn new(connector: Connector, tenant: i64) -> Pool {
-        Pool { connector, tenant, idle: Mutex::new(Vec::new()) }
+    pub(crate) fn new(connector: Connector, tenant: i64) -> Pool {
+        Pool { connector, tenant, idle: Mutex::default() }
     }
 
-    /// A snapshot, from now until it is dropped.
-    pub(crate) fn snapshot(&self) -> Result<SqliteSnapshot<'_>, StoreError> {
-        let connection = match self.idle().pop() {
+    fn idle(&self) -> MutexGuard<'_, Idle> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Readers for Arc<Pool> {
+    fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, StoreError> {
+        let idle = self.idle().connections.pop();
+        let connection = match idle {
             Some(connection) => connection,
             None => {
                 let connection = self.connector.reader()?;
@@ -40,26 +56,35 @@ impl Pool {
             }
         };
         connection.prepare_cached("BEGIN")?.execute([])?;
-        Ok(SqliteSnapshot { pool: self, connection: Some(connection), tenant: self.tenant })
+        Ok(Box::new(SqliteSnapshot { pool: self, connection: Some(connection), tenant: self.tenant }))
     }
 
-    /// What a reading connection says of its settings.
-    pub(crate) fn settings(&self) -> Result<Settings, StoreError> {
-        settings(&self.connector.reader()?)
+    fn unsafe_settings(&self) -> Result<Vec<String>, StoreError> {
+        // First as it is found: a connection that writes puts it right.
+        let found = settings(&self.connector.reader()?)?;
+        let writing = settings(&self.connector.writer()?)?;
+        let mut faults = Vec::new();
+        if found.journal_mode != "wal" {
+            faults.push(format!("journal_mode is {}, not wal", found.journal_mode));
+        }
+        if writing.synchronous < FULL {
+            faults.push(format!("synchronous is {}, not full", writing.synchronous));
+        }
+        if !writing.foreign_keys {
+            faults.push("foreign_keys is off".to_owned());
+        }
+        Ok(faults)
     }
 
-    /// Closes the idle connections.
-    pub(crate) fn close_all(&self) {
-        self.idle().clear();
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    fn close(&self) {
+        let mut idle = self.idle();
+        idle.closed = true;
+        idle.connections.clear();
     }
 }
 
-/// A read transaction.
-pub(crate) struct SqliteSnapshot<'a> {
+/// A read transaction: all it reads is of the moment of its first reading.
+struct SqliteSnapshot<'a> {
     pool: &'a Pool,
     connection: Option<Connection>,
     tenant: i64,
@@ -71,8 +96,8 @@ impl Drop for SqliteSnapshot<'_> {
         // A connection that cannot end its read transaction is closed instead.
         let ended = connection.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
         let mut idle = self.pool.idle();
-        if ended.is_ok() && idle.len() < IDLE {
-            idle.push(connection);
+        if ended.is_ok() && !idle.closed && idle.connections.len() < IDLE {
+            idle.connections.push(connection);
         }
     }
 }
@@ -83,8 +108,7 @@ impl SqliteSnapshot<'_> {
     }
 
     fn id(&self, stream: &StreamId) -> Result<Option<i64>, StoreError> {
-        let sql = "SELECT id FROM streams WHERE tenant = ?1 AND kind = ?2 AND name = ?3";
-        let mut statement = self.connection()?.prepare_cached(sql)?;
+        let mut statement = self.connection()?.prepare_cached(statements::STREAM_ID)?;
         let values = (self.tenant, stream.kind.number(), stream.name);
         Ok(statement.query_row(values, |row| row.get(0)).optional()?)
     }
@@ -112,12 +136,10 @@ fn limit(n: usize) -> i64 {
 
 impl Snapshot for SqliteSnapshot<'_> {
     fn stream(&self, stream: &StreamId) -> Result<Loaded, StoreError> {
-        let sql =
-            "SELECT sequence, head, open, private FROM streams WHERE tenant = ?1 AND kind = ?2 AND name = ?3";
-        let mut statement = self.connection()?.prepare_cached(sql)?;
+        let mut statement = self.connection()?.prepare_cached(statements::STREAM)?;
         let mut found = statement.query((self.tenant, stream.kind.number(), stream.name))?;
         match found.next()? {
-            Some(row) => rows::loaded(stream.kind, row, 0),
+            Some(row) => Ok(rows::loaded(stream.kind, row, 1)),
             None => Ok(Loaded::Absent),
         }
     }
@@ -125,34 +147,24 @@ impl Snapshot for SqliteSnapshot<'_> {
     fn events(&self, stream: &StreamId, from: u64, most: usize) -> Result<Vec<StoredEvent>, StoreError> {
         let Some(id) = self.id(stream)? else { return Ok(Vec::new()) };
         let from = i64::try_from(from).unwrap_or(i64::MAX);
-        let sql = format!(
-            "SELECT {} FROM events e JOIN streams s ON s.id = e.stream
-             WHERE e.stream = ?1 AND e.sequence >= ?2 ORDER BY e.sequence LIMIT ?3",
-            rows::EVENT_COLUMNS
-        );
-        self.events_of(&sql, (id, from, limit(most)))
+        self.events_of(statements::EVENTS, (id, from, limit(most)))
     }
 
     fn log(&self, after: u64, most: usize) -> Result<Vec<StoredEvent>, StoreError> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
-        let sql = format!(
-            "SELECT {} FROM events e JOIN streams s ON s.id = e.stream
-             WHERE e.position > ?1 AND s.tenant = ?2 ORDER BY e.position LIMIT ?3",
-            rows::EVENT_COLUMNS
-        );
-        self.events_of(&sql, (after, self.tenant, limit(most)))
+        self.events_of(statements::LOG, (after, self.tenant, limit(most)))
     }
 
     fn newest(&self) -> Result<u64, StoreError> {
-        self.count("SELECT coalesce(max(position), 0) FROM events WHERE ?1 = ?1")
+        let mut statement = self.connection()?.prepare_cached(statements::NEWEST_OF_TENANT)?;
+        let found: Option<i64> = statement.query_row((self.tenant, i64::MAX), |row| row.get(0)).optional()?;
+        Ok(found.unwrap_or_default().unsigned_abs())
     }
 
     fn payload(&self, stream: &StreamId, sequence: u64) -> Result<Option<Payload>, StoreError> {
         let Some(id) = self.id(stream)? else { return Ok(None) };
-        let sql = "SELECT p.salt, p.text FROM events e JOIN payloads p ON p.event = e.position
-                   WHERE e.stream = ?1 AND e.sequence = ?2";
         let sequence = i64::try_from(sequence).unwrap_or(i64::MAX);
-        let mut statement = self.connection()?.prepare_cached(sql)?;
+        let mut statement = self.connection()?.prepare_cached(statements::PAYLOAD)?;
         let found = statement
             .query_row((id, sequence), |row| Ok(Payload { salt: row.get(0)?, text: row.get(1)? }))
             .optional()?;
@@ -160,26 +172,26 @@ impl Snapshot for SqliteSnapshot<'_> {
     }
 
     fn keys(&self, page: &Page) -> Result<Vec<Hit>, StoreError> {
-        let (order, beyond) = if page.newest_first { ("DESC", "<") } else { ("ASC", ">") };
-        let after = match &page.after {
-            Some((key, stream)) => Some((key.clone(), self.id(stream)?.unwrap_or_default())),
-            None => None,
+        let Page { index, from, to, after, newest_first, .. } = page;
+        // What comes after something outside the page is the page.
+        let after = match after {
+            Some((key, stream)) if *newest_first && key <= to || !*newest_first && key >= from => {
+                Some((key, self.id(stream)?.unwrap_or_default()))
+            }
+            _ => None,
         };
-        let (key, id) = after.unzip();
-        let sql = format!(
-            "SELECT k.key, s.kind, s.name, k.sequence FROM keys k JOIN streams s ON s.id = k.stream
-             WHERE k.tenant = ?1 AND k.\"index\" = ?2 AND k.key BETWEEN ?3 AND ?4
-               AND (?5 IS NULL OR (k.key, k.stream) {beyond} (?5, ?6))
-             ORDER BY k.key {order}, k.stream {order} LIMIT ?7"
-        );
-        let (from, to) = match (&key, page.newest_first) {
-            (Some(key), true) => (&page.from, key.min(&page.to)),
-            (Some(key), false) => (key.max(&page.from), &page.to),
-            (None, _) => (&page.from, &page.to),
+        let (sql, from, to) = match (after, *newest_first) {
+            (None, false) => (statements::OLDEST, from, to),
+            (None, true) => (statements::NEWEST_FIRST, from, to),
+            (Some((key, _)), false) => (statements::OLDEST_AFTER, key, to),
+            (Some((key, _)), true) => (statements::NEWEST_AFTER, from, key),
         };
-        let mut statement = self.connection()?.prepare_cached(&sql)?;
-        let mut found =
-            statement.query((self.tenant, page.index.number(), from, to, &key, id, limit(page.limit)))?;
+        let mut statement = self.connection()?.prepare_cached(sql)?;
+        let (tenant, index, most) = (self.tenant, index.number(), limit(page.limit));
+        let mut found = match after {
+            None => statement.query((tenant, index, from, to, most))?,
+            Some((_, id)) => statement.query((tenant, index, from, to, most, id))?,
+        };
         let mut hits = Vec::new();
         while let Some(row) = found.next()? {
             let sequence = row.get::<_, i64>(3)?.unsigned_abs();
@@ -189,10 +201,8 @@ impl Snapshot for SqliteSnapshot<'_> {
     }
 
     fn streams(&self, after: Option<&StreamId>, most: usize) -> Result<Vec<StreamId>, StoreError> {
-        let sql = "SELECT kind, name FROM streams WHERE tenant = ?1 AND (kind, name) > (?2, ?3)
-                   ORDER BY kind, name LIMIT ?4";
         let (kind, name) = after.map_or((0, [0; 16]), |stream| (stream.kind.number(), stream.name));
-        let mut statement = self.connection()?.prepare_cached(sql)?;
+        let mut statement = self.connection()?.prepare_cached(statements::STREAMS)?;
         let mut found = statement.query((self.tenant, kind, name, limit(most)))?;
         let mut streams = Vec::new();
         while let Some(row) = found.next()? {
@@ -214,16 +224,22 @@ impl Snapshot for SqliteSnapshot<'_> {
     }
 
     fn integrity(&self) -> Result<Vec<String>, StoreError> {
-        let mut faults = Vec::new();
-        for sql in ["PRAGMA integrity_check", "PRAGMA foreign_key_check"] {
-            let mut statement = self.connection()?.prepare(sql)?;
-            let mut found = statement.query([])?;
-            while let Some(row) = found.next()? {
-                match row.get::<_, String>(0)?.as_str() {
-                    "ok" => {}
-                    fault => faults.push(fault.to_owned()),
-                }
+        let mut faults = schema::faults(self.connection()?)?;
+        let mut statement = self.connection()?.prepare("PRAGMA integrity_check")?;
+        let mut found = statement.query([])?;
+        while let Some(row) = found.next()? {
+            let fault: String = row.get(0)?;
+            if fault != "ok" {
+                faults.push(fault);
             }
+        }
+        let mut statement = self.connection()?.prepare("PRAGMA foreign_key_check")?;
+        let mut found = statement.query([])?;
+        while let Some(row) = found.next()? {
+            let (table, number, parent): (String, Option<i64>, String) =
+                (row.get(0)?, row.get(1)?, row.get(2)?);
+            let number = number.map(|number| format!(" {number}")).unwrap_or_default();
+            faults.push(format!("row{number} of {table} names a row of {parent} that is not there"));
         }
         Ok(faults)
     }

@@ -1,6 +1,9 @@
 //! The schema and its migrations: numbered, forward only, one transaction each.
 
+use std::collections::BTreeMap;
+
 use onceseal_core::code::Code;
+use onceseal_core::json::escape_for_display;
 use rusqlite::Connection;
 
 use crate::error::StoreError;
@@ -24,9 +27,20 @@ pub(super) enum Found {
 
 /// Looks at a file without changing it.
 pub(super) fn look(connection: &Connection) -> Result<Found, StoreError> {
-    let application: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
-    let version: i32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    classify(facts(connection)?)
+}
+
+/// Application id, version, number of tables and indexes.
+pub(super) type Facts = (i32, i32, i64);
+
+/// In one statement, since another process may be migrating just now.
+pub(super) fn facts(connection: &Connection) -> rusqlite::Result<Facts> {
+    let sql = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+               FROM pragma_application_id, pragma_user_version";
+    connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+}
+
+pub(super) fn classify((application, version, tables): Facts) -> Result<Found, StoreError> {
     match (application, version, tables) {
         (0, 0, 0) => Ok(Found::Empty),
         (APPLICATION_ID, version, _) if (1..=SCHEMA_VERSION).contains(&version) => Ok(Found::Ours(version)),
@@ -38,6 +52,13 @@ pub(super) fn look(connection: &Connection) -> Result<Found, StoreError> {
         )),
         _ => Err(StoreError::with(Code::StoreForeign, "the file is another program's database")),
     }
+}
+
+/// Whether a file that was ours still is, and still has this program's schema:
+/// asked in every transaction, since another program may bring it further.
+pub(super) fn is_current(connection: &Connection) -> Result<bool, StoreError> {
+    let read = |sql| connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, i32>(0));
+    Ok(read("PRAGMA application_id")? == APPLICATION_ID && read("PRAGMA user_version")? == SCHEMA_VERSION)
 }
 
 /// Brings a file to this program's schema. Whoever gets the write lock first
@@ -55,6 +76,7 @@ pub(super) fn migrate(connection: &mut Connection, now: i64) -> Result<(), Store
             return Err(StoreError::with(Code::StoreForeign, "no migration leads on from its schema"));
         };
         transaction.execute_batch(sql)?;
+        crate::fault::reach("mid_migrate")?;
         transaction.execute(
             "INSERT INTO schema_migrations (id, name, applied_at) VALUES (?1, ?2, ?3)",
             (version + 1, name, now),
@@ -63,4 +85,36 @@ pub(super) fn migrate(connection: &mut Connection, now: i64) -> Result<(), Store
         transaction.pragma_update(None, "user_version", version + 1)?;
         transaction.commit()?;
     }
+}
+
+/// How the schema of a file differs from the one that the migrations make: one
+/// sentence for each table, index, trigger or view.
+pub(super) fn faults(connection: &Connection) -> Result<Vec<String>, StoreError> {
+    let ours = Connection::open_in_memory()?;
+    for (_, sql) in MIGRATIONS {
+        ours.execute_batch(sql)?;
+    }
+    let (expected, mut found) = (objects(&ours)?, objects(connection)?);
+    let mut faults = Vec::new();
+    for (object, sql) in expected {
+        match found.remove(&object) {
+            Some(other) if other == sql => {}
+            Some(_) => faults.push(format!("the {} {} is not as this program makes it", object.0, object.1)),
+            None => faults.push(format!("the {} {} is missing", object.0, object.1)),
+        }
+    }
+    let more = found.into_keys();
+    faults
+        .extend(more.map(|(what, name)| format!("the {what} {} is none of ours", escape_for_display(&name))));
+    Ok(faults)
+}
+
+/// What a schema has, by kind and name, with the text that made it; not what
+/// SQLite makes by itself.
+fn objects(connection: &Connection) -> Result<BTreeMap<(String, String), Option<String>>, StoreError> {
+    let sql = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
+    let mut statement = connection.prepare(sql)?;
+    let object = |row: &rusqlite::Row<'_>| Ok(((row.get(0)?, row.get(1)?), row.get(2)?));
+    let found = statement.query_map([], object)?;
+    Ok(found.collect::<Result<_, _>>()?)
 }

@@ -1,7 +1,6 @@
 //! The writer: one transaction per batch, statements prepared once.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use onceseal_core::code::Code;
 use onceseal_core::journal::{Key, Payload, Recorded};
@@ -11,9 +10,8 @@ use onceseal_core::time::Timestamp;
 use onceseal_core::view::{Loaded, Range};
 use rusqlite::{CachedStatement, Connection, ErrorCode, OptionalExtension};
 
-use super::open::Connector;
-use super::pool::Pool;
-use super::{rows, schema};
+use super::open::{Connector, FileIdentity};
+use super::{rows, schema, statements};
 use crate::backend::{Backend, Changes, Fault, Loader, RowChange, Work};
 use crate::error::StoreError;
 use crate::time::BatchClock;
@@ -25,10 +23,16 @@ const STATEMENTS: usize = 24;
 /// The writer of one file for one tenant.
 pub(crate) struct SqliteBackend {
     connector: Connector,
-    connection: Option<Connection>,
-    pool: Arc<Pool>,
+    connection: Connection,
     turnstile: Turnstile,
     clock: BatchClock,
+    opened: Opened,
+}
+
+/// What was opened, and must be there still whenever something is written.
+#[derive(Clone, Copy)]
+struct Opened {
+    file: Option<FileIdentity>,
     tenant: i64,
     tenant_id: [u8; 16],
 }
@@ -36,53 +40,46 @@ pub(crate) struct SqliteBackend {
 impl SqliteBackend {
     pub(crate) fn new(
         connector: Connector,
-        pool: Arc<Pool>,
         turnstile: Turnstile,
         clock: BatchClock,
         (tenant, tenant_id): (i64, [u8; 16]),
     ) -> Result<SqliteBackend, StoreError> {
-        let connection = Some(prepare(&connector)?);
-        Ok(SqliteBackend { connector, connection, pool, turnstile, clock, tenant, tenant_id })
+        let opened = Opened { file: connector.identity()?, tenant, tenant_id };
+        let connection = connector.writer()?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        Ok(SqliteBackend { connector, connection, turnstile, clock, opened })
     }
 
-    /// Closes every connection of the process, opens the file again and commits
-    /// a marker: after that the file says whether the event at this position
-    /// with this hash was recorded.
+    /// Commits a marker on the connection whose COMMIT failed: after that the
+    /// file says whether the event at this position with this hash was recorded.
+    ///
+    /// It stays open: its index of the log knows which frames are committed.
+    /// Opened anew, SQLite believes every whole frame it reads, and one whose
+    /// sync failed is read from memory and may never reach the disk: a later
+    /// sync that succeeds says nothing of it (fsync(2), EIO). The marker takes
+    /// the place of such frames.
     fn look_again(&mut self, first: &Recorded, position: i64) -> Result<bool, StoreError> {
-        self.connection = None;
-        let _readers = self.pool.close_all();
-        let mut connection = prepare(&self.connector)?;
-        let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let _turn = self.turnstile.enter()?;
+        let transaction =
+            self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        guard(&transaction, &self.connector, &self.opened)?;
+        // The same number again: a page is written all the same.
         transaction.pragma_update(None, "user_version", schema::SCHEMA_VERSION)?;
         transaction.commit()?;
-        let sql = "SELECT hash FROM events WHERE position = ?1";
-        let found: Option<[u8; 32]> = connection.query_row(sql, [position], |row| row.get(0)).optional()?;
-        self.connection = Some(connection);
-        Ok(found == Some(first.hash.0))
+        let found = self.connection.query_row(statements::HASH, [position], |row| row.get::<_, [u8; 32]>(0));
+        Ok(found.optional()? == Some(first.hash.0))
     }
-}
-
-fn prepare(connector: &Connector) -> Result<Connection, StoreError> {
-    let connection = connector.writer()?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    Ok(connection)
 }
 
 impl Backend for SqliteBackend {
     fn batch(&mut self, work: &mut Work<'_>) -> Result<(), Fault> {
-        if self.connection.is_none() {
-            self.connection = Some(prepare(&self.connector)?);
-        }
         let committed = {
-            let Some(connection) = &self.connection else {
-                return Err(Fault::Nothing(StoreError::new(Code::StoreFailed)));
-            };
-            let turn = self.turnstile.enter().map_err(StoreError::from)?;
-            let result = transact(connection, &mut self.clock, (self.tenant, self.tenant_id), work);
+            let SqliteBackend { connector, connection, turnstile, clock, opened } = &mut *self;
+            let _turn = turnstile.enter().map_err(StoreError::from)?;
+            let result = transact(connection, connector, clock, opened, work);
             if result.is_err() {
                 roll_back(connection);
             }
-            drop(turn);
             result
         };
         match committed {
@@ -125,14 +122,17 @@ fn roll_back(connection: &Connection) {
 
 fn transact(
     connection: &Connection,
+    connector: &Connector,
     clock: &mut BatchClock,
-    tenant: (i64, [u8; 16]),
+    opened: &Opened,
     work: &mut Work<'_>,
 ) -> Result<(), Failed> {
     connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-    guard(connection, tenant)?;
+    guard(connection, connector, opened)?;
+    crate::fault::reach("after_begin")?;
     let now = clock.read()?;
-    let mut batch = Transaction { connection, tenant: tenant.0, now, ids: BTreeMap::new() };
+    let mut batch =
+        Transaction { prepared: Prepared::new(connection), tenant: opened.tenant, now, ids: BTreeMap::new() };
     let Some(changes) = work(&mut batch)? else {
         connection.prepare_cached("ROLLBACK")?.execute([])?;
         return Ok(());
@@ -156,20 +156,52 @@ fn is_uncertain(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::SystemIoFailure | ErrorCode::DiskFull) | None)
 }
 
-/// The file is still ours and still has our tenant: somebody may have put
-/// another file in its place, or restored one over it.
-fn guard(connection: &Connection, tenant: (i64, [u8; 16])) -> Result<(), StoreError> {
-    let sql = "SELECT tenant_id FROM tenants WHERE id = ?1";
-    let found = connection.prepare_cached(sql)?.query_row([tenant.0], |row| row.get::<_, [u8; 16]>(0));
-    match found.optional()? {
-        Some(id) if id == tenant.1 => Ok(()),
-        _ => Err(StoreError::with(Code::StoreForeign, "the store's tenant is not the one that was opened")),
+/// The file is still the one at the path, still ours and still has our tenant:
+/// somebody may have put another in its place, restored one over it, or brought
+/// it to a newer schema.
+fn guard(connection: &Connection, connector: &Connector, opened: &Opened) -> Result<(), StoreError> {
+    let foreign = |what| Err(StoreError::with(Code::StoreForeign, what));
+    if connector.identity()? != opened.file {
+        return foreign("another file has taken its place; open it anew");
+    }
+    if !schema::is_current(connection)? {
+        return foreign("its schema is not the one that was opened; use a newer onceseal");
+    }
+    let mut statement = connection.prepare_cached(statements::TENANT_ID)?;
+    match statement.query_row([opened.tenant], |row| row.get::<_, [u8; 16]>(0)).optional()? {
+        Some(id) if id == opened.tenant_id => Ok(()),
+        _ => foreign("its tenant is not the one that was opened; open it anew"),
+    }
+}
+
+/// Statements taken from the connection's cache, once per transaction: looking
+/// one up by its text costs as much as a short statement takes to run.
+struct Prepared<'a> {
+    connection: &'a Connection,
+    taken: Vec<(&'static str, CachedStatement<'a>)>,
+}
+
+impl<'a> Prepared<'a> {
+    const fn new(connection: &'a Connection) -> Prepared<'a> {
+        Prepared { connection, taken: Vec::new() }
+    }
+
+    fn get(&mut self, sql: &'static str) -> Result<&mut CachedStatement<'a>, StoreError> {
+        // Texts are constants, so the same text is the same place in memory.
+        let at = match self.taken.iter().position(|(text, _)| std::ptr::eq(*text, sql)) {
+            Some(at) => at,
+            None => {
+                self.taken.push((sql, self.connection.prepare_cached(sql)?));
+                self.taken.len() - 1
+            }
+        };
+        Ok(&mut self.taken[at].1)
     }
 }
 
 /// One transaction.
 struct Transaction<'a> {
-    connection: &'a Connection,
+    prepared: Prepared<'a>,
     tenant: i64,
     now: Timestamp,
     /// Row ids of streams met in this transaction.
@@ -177,17 +209,13 @@ struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    fn statement(&self, sql: &'static str) -> Result<CachedStatement<'_>, StoreError> {
-        Ok(self.connection.prepare_cached(sql)?)
-    }
-
     fn id(&mut self, stream: &StreamId) -> Result<Option<i64>, StoreError> {
         if let Some(id) = self.ids.get(stream) {
             return Ok(Some(*id));
         }
-        let sql = "SELECT id FROM streams WHERE tenant = ?1 AND kind = ?2 AND name = ?3";
         let found = self
-            .statement(sql)?
+            .prepared
+            .get(statements::STREAM_ID)?
             .query_row((self.tenant, stream.kind.number(), stream.name), |row| row.get(0));
         let id: Option<i64> = found.optional()?;
         if let Some(id) = id {
@@ -201,8 +229,8 @@ impl Transaction<'_> {
         for change in &changes.rows {
             self.save_row(change)?;
         }
-        let sql = "SELECT coalesce(max(position), 0) FROM events";
-        let newest: i64 = self.statement(sql)?.query_row([], |row| row.get(0))?;
+        crate::fault::reach("mid_save")?;
+        let newest: i64 = self.prepared.get(statements::NEWEST)?.query_row([], |row| row.get(0))?;
         for (position, event) in (newest + 1..).zip(&changes.events) {
             self.save_event(position, event)?;
         }
@@ -217,19 +245,20 @@ impl Transaction<'_> {
         let (open, private) = change.after.row.packed();
         let head = change.after.head;
         let sequence = integer(head.sequence)?;
-        match self.id(stream)? {
-            Some(id) => {
+        match (&change.before, self.ids.get(stream).copied()) {
+            (Some(_), Some(id)) => {
                 let sql =
                     "UPDATE streams SET sequence = ?2, head = ?3, open = ?4, private = ?5 WHERE id = ?1";
-                self.statement(sql)?.execute((id, sequence, head.hash.0, open, private))?;
+                self.prepared.get(sql)?.execute((id, sequence, head.hash.0, open, private))?;
             }
-            None => {
+            // Two that made the same stream at once meet in its unique name.
+            _ => {
                 let sql = "INSERT INTO streams (tenant, kind, name, sequence, head, open, private)
                            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
                 let kind = stream.kind.number();
                 let values = (self.tenant, kind, stream.name, sequence, head.hash.0, open, private);
-                self.statement(sql)?.execute(values)?;
-                self.ids.insert(*stream, self.connection.last_insert_rowid());
+                self.prepared.get(sql)?.execute(values)?;
+                self.ids.insert(*stream, self.prepared.connection.last_insert_rowid());
             }
         }
         Ok(())
@@ -246,7 +275,7 @@ impl Transaction<'_> {
         let sql = "INSERT INTO events
                      (position, stream, sequence, kind, at, command, part, of, refs, data, sealed, salt, seal, hash)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
-        self.statement(sql)?.execute(rusqlite::params![
+        self.prepared.get(sql)?.execute(rusqlite::params![
             position,
             stream,
             integer(stamp.sequence)?,
@@ -264,7 +293,7 @@ impl Transaction<'_> {
         ])?;
         if let Some(payload) = &event.payload {
             let sql = "INSERT INTO payloads (event, salt, text) VALUES (?1, ?2, ?3)";
-            self.statement(sql)?.execute((position, payload.salt, &payload.text))?;
+            self.prepared.get(sql)?.execute((position, payload.salt, &payload.text))?;
         }
         for key in event.event.keys() {
             self.put_key(&key, stream, stamp.sequence)?;
@@ -277,7 +306,7 @@ impl Transaction<'_> {
         let (gone, new) = change.keys();
         for key in gone {
             let sql = "DELETE FROM keys WHERE tenant = ?1 AND \"index\" = ?2 AND key = ?3 AND stream = ?4";
-            self.statement(sql)?.execute((self.tenant, key.index.number(), key.bytes, stream))?;
+            self.prepared.get(sql)?.execute((self.tenant, key.index.number(), key.bytes, stream))?;
         }
         for key in new {
             self.put_key(&key, stream, 0)?;
@@ -285,11 +314,11 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    fn put_key(&self, key: &Key, stream: i64, sequence: u64) -> Result<(), StoreError> {
+    fn put_key(&mut self, key: &Key, stream: i64, sequence: u64) -> Result<(), StoreError> {
         let sql = "INSERT INTO keys (tenant, \"index\", key, stream, sequence) VALUES (?1, ?2, ?3, ?4, ?5)
                    ON CONFLICT DO UPDATE SET sequence = excluded.sequence";
         let sequence = integer(sequence)?;
-        self.statement(sql)?.execute((self.tenant, key.index.number(), &key.bytes, stream, sequence))?;
+        self.prepared.get(sql)?.execute((self.tenant, key.index.number(), &key.bytes, stream, sequence))?;
         Ok(())
     }
 }
@@ -304,23 +333,17 @@ impl Loader for Transaction<'_> {
     }
 
     fn stream(&mut self, stream: &StreamId) -> Result<Loaded, StoreError> {
-        let sql = "SELECT id, sequence, head, open, private FROM streams
-                   WHERE tenant = ?1 AND kind = ?2 AND name = ?3";
-        let mut statement = self.statement(sql)?;
+        let statement = self.prepared.get(statements::STREAM)?;
         let mut found = statement.query((self.tenant, stream.kind.number(), stream.name))?;
         let Some(row) = found.next()? else { return Ok(Loaded::Absent) };
-        let (id, loaded) = (row.get(0)?, rows::loaded(stream.kind, row, 1)?);
+        let (id, loaded) = (row.get(0)?, rows::loaded(stream.kind, row, 1));
         drop(found);
-        drop(statement);
         self.ids.insert(*stream, id);
         Ok(loaded)
     }
 
     fn range(&mut self, range: &Range) -> Result<Vec<(Vec<u8>, StreamId)>, StoreError> {
-        let sql = "SELECT k.key, s.kind, s.name FROM keys k JOIN streams s ON s.id = k.stream
-                   WHERE k.tenant = ?1 AND k.\"index\" = ?2 AND k.key BETWEEN ?3 AND ?4
-                   ORDER BY k.key, k.stream LIMIT ?5";
-        let mut statement = self.statement(sql)?;
+        let statement = self.prepared.get(statements::OLDEST)?;
         let limit = i64::try_from(range.limit).unwrap_or(i64::MAX);
         let mut found =
             statement.query((self.tenant, range.index.number(), &range.from, &range.to, limit))?;
@@ -332,9 +355,7 @@ impl Loader for Transaction<'_> {
     }
 
     fn event(&mut self, key: &Key) -> Result<Option<(StreamId, u64)>, StoreError> {
-        let sql = "SELECT s.kind, s.name, k.sequence FROM keys k JOIN streams s ON s.id = k.stream
-                   WHERE k.tenant = ?1 AND k.\"index\" = ?2 AND k.key = ?3 ORDER BY k.stream DESC LIMIT 1";
-        let mut statement = self.statement(sql)?;
+        let statement = self.prepared.get(statements::EVENT_OF_KEY)?;
         let mut found = statement.query((self.tenant, key.index.number(), &key.bytes))?;
         let Some(row) = found.next()? else { return Ok(None) };
         Ok(Some((rows::stream_id(row, 0, 1)?, row.get::<_, i64>(2)?.unsigned_abs())))
@@ -342,10 +363,9 @@ impl Loader for Transaction<'_> {
 
     fn payload(&mut self, stream: &StreamId, sequence: u64) -> Result<Option<Payload>, StoreError> {
         let Some(id) = self.id(stream)? else { return Ok(None) };
-        let sql = "SELECT p.salt, p.text FROM events e JOIN payloads p ON p.event = e.position
-                   WHERE e.stream = ?1 AND e.sequence = ?2";
         let found = self
-            .statement(sql)?
+            .prepared
+            .get(statements::PAYLOAD)?
             .query_row((id, integer(sequence)?), |row| Ok(Payload { salt: row.get(0)?, text: row.get(1)? }));
         Ok(found.optional()?)
     }

@@ -1,0 +1,113 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use onceseal::store::SCHEMA_VERSION;
+
+use crate::command::{
+    actions, approvals, audit, bench, demo, doctor, effects, events, exec, export, policy, project, receipts,
+};
+
+/// Version of the program, and of the stores it writes.
+fn version() -> &'static str {
+    static VERSION: OnceLock<String> = OnceLock::new();
+    VERSION.get_or_init(|| format!("{}\nstore schema {SCHEMA_VERSION}", env!("CARGO_PKG_VERSION")))
+}
+
+/// Approve exactly, act once, prove it.
+///
+/// Stands between the decision to act and the command that acts: decides an action by policy, binds a person's
+/// approval to exactly that action, lets its effect happen at most once, and keeps what is unknown apart from what
+/// failed.
+#[derive(Debug, Parser)]
+#[command(name = "onceseal", version = version(), max_term_width = 100, subcommand_required = true)]
+#[command(
+    after_help = "Exit status: 0 done; 1 refused, blocked, unknown or broken; 2 usage, configuration or \
+                        storage; 3 could not be checked."
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Flags of every command.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// The configuration file, instead of ONCESEAL_CONFIG or onceseal.yaml here or above
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print JSON: data on stdout, an error object on stderr
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) json: bool,
+    /// Whether output is coloured; NO_COLOR is respected
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "WHEN",
+        help_heading = "Global options"
+    )]
+    pub(crate) color: Color,
+    /// Use state on a network or host-shared file system, where locks may not hold
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) force_filesystem: bool,
+}
+
+/// When output is coloured.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+pub(crate) enum Color {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// What to do. Where a variant says nothing, the type behind it does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make this directory a project, with a policy to begin with
+    Init,
+    Demo(demo::Demo),
+    Exec(exec::Exec),
+    /// Check, explain and activate the policy
+    #[command(subcommand)]
+    Policy(policy::Policy),
+    /// Propose actions, and look at them
+    #[command(subcommand)]
+    Actions(actions::Actions),
+    /// Look at requests for approval, and answer them
+    #[command(subcommand)]
+    Approvals(approvals::Approvals),
+    /// List the requests that wait for an answer: `approvals list --state pending`
+    Pending(approvals::Pending),
+    Approve(approvals::Approve),
+    Deny(approvals::Deny),
+    /// Look at effects, and resolve unknown outcomes
+    #[command(subcommand)]
+    Effects(effects::Effects),
+    Resolve(effects::Resolve),
+    /// Look at receipts, the evidence of terminal answers
+    #[command(subcommand)]
+    Receipts(receipts::Receipts),
+    Events(events::Events),
+    /// Write receipts or events as JSON lines, in the order of the log
+    #[command(subcommand)]
+    Export(export::Export),
+    Audit(audit::Audit),
+    Doctor(doctor::Doctor),
+    /// Measure this machine and disk, with full evidence
+    Bench(bench::Bench),
+    /// Settle which of two copies of a project goes on
+    #[command(subcommand)]
+    Project(project::Project),
+    /// Print the completions of a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}

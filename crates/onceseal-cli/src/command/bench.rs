@@ -1,0 +1,227 @@
+//! `bench`: how fast this machine and disk are, with full evidence.
+//!
+//! Every figure is measured in the same run as the yardstick beside it: a
+//! program that writes the same final rows in the same batches.
+
+mod load;
+mod processes;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use clap::Args;
+use onceseal::audit::{AuditOptions, audit};
+use onceseal::core::json::{Object, Value};
+use onceseal::store::yardstick;
+
+use crate::context::Context;
+use crate::error::{CliError, UNUSABLE};
+use load::Load;
+
+/// Events before the first action: the store's and the policy's.
+const PREAMBLE: u64 = 2;
+
+/// How to measure.
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    /// Callers at once, each waiting for its action before the next
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 16, 64, 256])]
+    callers: Vec<usize>,
+    /// Seconds for each figure
+    #[arg(long, default_value_t = 2.0, value_name = "S")]
+    seconds: f64,
+    /// Rounds, of which the medians are given
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    rounds: usize,
+    /// A directory on the disk to measure; a private one is made in it and removed
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Measure so many processes with one caller each on one file instead
+    #[arg(long, value_name = "N")]
+    processes: Option<usize>,
+    /// One of those processes
+    #[arg(long, hide = true)]
+    child: Option<PathBuf>,
+    /// The yardstick, for the store in this directory
+    #[arg(long, hide = true)]
+    replay: Option<PathBuf>,
+}
+
+pub(crate) fn run(context: &Context, bench: &Bench) -> Result<ExitCode, CliError> {
+    if let Some(place) = &bench.child {
+        return processes::child(context, place, bench.seconds);
+    }
+    if let Some(place) = &bench.replay {
+        return replay(context, place);
+    }
+    if !(bench.seconds > 0.0 && bench.seconds <= 600.0) || bench.rounds == 0 || bench.callers.contains(&0) {
+        return Err(CliError::usage("callers and rounds are at least 1, seconds up to 600"));
+    }
+    let scratch = Scratch::new(bench.dir.as_deref())?;
+    if let Some(processes) = bench.processes {
+        return processes::run(context, &scratch.0, processes, bench.seconds);
+    }
+    let mut rows = Vec::new();
+    for callers in &bench.callers {
+        let mut rounds = Vec::new();
+        for round in 0..bench.rounds {
+            let place = scratch.0.join(format!("{callers}-{round}"));
+            rounds.push(figures(&place, *callers, bench.seconds)?);
+        }
+        rows.push(Figures::median(*callers, rounds));
+    }
+    print(context, &rows)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What one round measured.
+#[derive(Debug, Clone, Copy)]
+struct Figures {
+    callers: usize,
+    actions_per_s: f64,
+    p50_us: f64,
+    p99_us: f64,
+    raw_ratio: f64,
+    bytes_per_action: f64,
+    audited_per_s: f64,
+    memory_mib: f64,
+}
+
+impl Figures {
+    /// The median of each figure.
+    fn median(callers: usize, rounds: Vec<Figures>) -> Figures {
+        let of = |figure: fn(&Figures) -> f64| {
+            let mut values: Vec<f64> = rounds.iter().map(figure).collect();
+            values.sort_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        Figures {
+            callers,
+            actions_per_s: of(|f| f.actions_per_s),
+            p50_us: of(|f| f.p50_us),
+            p99_us: of(|f| f.p99_us),
+            raw_ratio: of(|f| f.raw_ratio),
+            bytes_per_action: of(|f| f.bytes_per_action),
+            audited_per_s: of(|f| f.audited_per_s),
+            memory_mib: of(|f| f.memory_mib),
+        }
+    }
+}
+
+/// One store under load, audited; then the yardstick on the same disk.
+fn figures(place: &Path, callers: usize, seconds: f64) -> Result<Figures, CliError> {
+    let load = Load::open(place)?;
+    let ran = load.run(callers, seconds)?;
+    let memory_mib = peak_memory_mib();
+    let start = Instant::now();
+    let report = audit(load.control(), &AuditOptions::default())?;
+    let audited_per_s = report.events as f64 / start.elapsed().as_secs_f64();
+    if !report.is_clean() {
+        return Err(CliError::new("bench_not_clean", "the audit after the load found something", UNUSABLE));
+    }
+    load.control().close();
+    let database = place.join(onceseal::store::place::DATABASE);
+    let bytes = std::fs::metadata(&database).map_err(unusable)?.len();
+    let raw_s = replayed_s(place)?;
+    let actions = ran.latencies_us.len() as f64;
+    let actions_per_s = actions / ran.elapsed.as_secs_f64();
+    Ok(Figures {
+        callers,
+        actions_per_s,
+        p50_us: ran.percentile(50),
+        p99_us: ran.percentile(99),
+        raw_ratio: actions_per_s / (actions / raw_s),
+        bytes_per_action: bytes as f64 / actions,
+        audited_per_s,
+        memory_mib,
+    })
+}
+
+/// The yardstick holds all rows in memory, so it runs in a process of its own:
+/// this one's memory is the store's.
+fn replayed_s(place: &Path) -> Result<f64, CliError> {
+    let program = std::env::current_exe().map_err(unusable)?;
+    let output = Command::new(program).args(["bench", "--replay"]).arg(place).output().map_err(unusable)?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let micros = text.trim().parse::<f64>().ok().filter(|_| output.status.success());
+    micros
+        .map(|micros| micros / 1e6)
+        .ok_or_else(|| CliError::new("bench_yardstick", "the yardstick did not end well", UNUSABLE))
+}
+
+fn replay(context: &Context, place: &Path) -> Result<ExitCode, CliError> {
+    let raw = place.join("raw.db");
+    load::make_private_file(&raw).map_err(unusable)?;
+    let database = place.join(onceseal::store::place::DATABASE);
+    let replay = yardstick::replay(&database, &raw, PREAMBLE, usize::MAX)?;
+    context.out.text(&format!("{}\n", replay.elapsed.as_micros()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(context: &Context, rows: &[Figures]) -> Result<(), CliError> {
+    if context.out.is_json() {
+        let rows = rows.iter().map(|row| {
+            let mut object = Object::new();
+            let number = |x: f64| Value::number((x * 100.0).round() / 100.0).unwrap_or(Value::Null);
+            object.insert("callers", number(row.callers as f64));
+            object.insert("actions_per_s", number(row.actions_per_s.round()));
+            object.insert("p50_us", number(row.p50_us));
+            object.insert("p99_us", number(row.p99_us));
+            object.insert("raw_ratio", number(row.raw_ratio));
+            object.insert("bytes_per_action", number(row.bytes_per_action.round()));
+            Value::Object(object)
+        });
+        return context.out.line(&Value::List(rows.collect()));
+    }
+    let mut text =
+        "callers  actions/s  p50 us  p99 us  of raw  bytes/action  audited/s  memory MiB\n".to_owned();
+    for row in rows {
+        text.push_str(&format!(
+            "{:7}  {:9.0}  {:6.0}  {:6.0}  {:6.2}  {:12.0}  {:9.0}  {:10.0}\n",
+            row.callers,
+            row.actions_per_s,
+            row.p50_us,
+            row.p99_us,
+            row.raw_ratio,
+            row.bytes_per_action,
+            row.audited_per_s,
+            row.memory_mib
+        ));
+    }
+    text.push_str("synchronous=FULL, full evidence, audited clean after each round; medians.\n");
+    context.out.text(&text)
+}
+
+/// The most memory this process has had resident, in MiB; 0 where the system
+/// does not say.
+fn peak_memory_mib() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<f64>().ok());
+    kib.unwrap_or_default() / 1024.0
+}
+
+fn unusable(error: std::io::Error) -> CliError {
+    CliError::new("bench_place", format!("the place for the measurement: {}", error.kind()), UNUSABLE)
+}
+
+/// A private directory, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(within: Option<&Path>) -> Result<Scratch, CliError> {
+        use std::os::unix::fs::DirBuilderExt;
+        let within = within.map_or_else(std::env::temp_dir, Path::to_owned);
+        let path = within.join(format!("onceseal-bench-{}", std::process::id()));
+        std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(unusable)?;
+        Ok(Scratch(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed is left for whoever looks.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

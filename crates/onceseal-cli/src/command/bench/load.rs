@@ -1,0 +1,110 @@
+//! Callers that act as fast as they are answered.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use onceseal::config::{Config, Settings};
+use onceseal::core::json::{Object, Value};
+use onceseal::store::place::Surroundings;
+use onceseal::{Control, Failure, Opening, Principal};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::error::CliError;
+
+/// About 300 bytes of arguments with this text beside the others.
+const NOTE: usize = 230;
+
+const POLICY: &str = r#"
+schema: onceseal.policy/v1
+actions:
+  stripe.refund:
+    effect: "refund:{payment_id}"
+    rules:
+      - when: { amount_gte: 0, amount_lte: 50000 }
+        decision: allow
+      - decision: deny
+"#;
+
+/// An open store with a policy.
+pub(super) struct Load {
+    control: Control,
+    runtime: Runtime,
+}
+
+/// What a load came to.
+pub(super) struct Ran {
+    pub(super) elapsed: Duration,
+    /// Of each complete action, ascending.
+    pub(super) latencies_us: Vec<u64>,
+}
+
+impl Ran {
+    pub(super) fn percentile(&self, percent: usize) -> f64 {
+        let at = (self.latencies_us.len() * percent / 100).min(self.latencies_us.len().saturating_sub(1));
+        self.latencies_us.get(at).map_or(0.0, |us| *us as f64)
+    }
+}
+
+impl Load {
+    /// Opens the store in this directory, making it if it is missing.
+    pub(super) fn open(place: &Path) -> Result<Load, CliError> {
+        let runtime =
+            Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(|error| {
+                CliError::new("runtime", error.kind().to_string(), crate::error::UNUSABLE)
+            })?;
+        let settings = Settings { mark: Some(place.with_extension("marks")), ..Settings::default() };
+        let mut opening = Opening::new(settings)?;
+        let within = place.parent().unwrap_or(place).to_owned();
+        opening.surroundings = Surroundings { state: Some(place.into()), ..Surroundings::of_process(within) };
+        let control = Control::found(&opening)?;
+        let policy = Config::parse(POLICY.as_bytes())?.policy;
+        runtime.block_on(control.activate(policy, false, None))?;
+        Ok(Load { control, runtime })
+    }
+
+    pub(super) const fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// Runs complete actions until the time is over.
+    pub(super) fn run(&self, callers: usize, seconds: f64) -> Result<Ran, CliError> {
+        let next = Arc::new(AtomicU64::new(u64::from(std::process::id()) << 32));
+        let start = Instant::now();
+        let end = start + Duration::from_secs_f64(seconds);
+        let tasks: Vec<_> = (0..callers)
+            .map(|_| self.runtime.spawn(caller(self.control.clone(), next.clone(), end)))
+            .collect();
+        let mut latencies_us = Vec::new();
+        for task in tasks {
+            let ran = self.runtime.block_on(task);
+            let ran = ran.map_err(|_| CliError::new("bench_caller", "a caller panicked", 2))?;
+            latencies_us.extend(ran?);
+        }
+        let elapsed = start.elapsed();
+        latencies_us.sort_unstable();
+        Ok(Ran { elapsed, latencies_us })
+    }
+}
+
+async fn caller(control: Control, next: Arc<AtomicU64>, end: Instant) -> Result<Vec<u64>, onceseal::Error> {
+    let mut latencies = Vec::new();
+    while Instant::now() < end {
+        let start = Instant::now();
+        let mut arguments = Object::new();
+        arguments.insert("payment_id", format!("txn_{}", next.fetch_add(1, Ordering::Relaxed)));
+        arguments.insert("amount", Value::Integer(2_000));
+        arguments.insert("note", "x".repeat(NOTE));
+        let call = control.action("stripe.refund").args(arguments).by(Principal::agent("bench"));
+        call.execute(|_| async { Ok::<_, Failure>(true) }).await?;
+        latencies.push(u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX));
+    }
+    Ok(latencies)
+}
+
+/// An empty file that only we can read.
+pub(super) fn make_private_file(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map(drop)
+}

@@ -1,0 +1,270 @@
+//! What is looked at, each on its own: one that cannot be looked at leaves the
+//! others.
+
+use onceseal::config::{Config, ConfigError, Settings};
+use onceseal::core::effect::EffectState;
+use onceseal::core::journal::Row;
+use onceseal::core::policy::{ActivePolicy, Severity};
+use onceseal::core::stream::StreamKind;
+use onceseal::core::time::Timestamp;
+use onceseal::store::SCHEMA_VERSION;
+use onceseal::views::{Filter, state_numbers};
+use onceseal::{Control, Error, Opening, Seen};
+
+use super::{Check, Verdict};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::text::{age, counted};
+
+/// How many rows of one state are counted.
+const COUNTED: usize = 1_000;
+
+/// Every check, in the order in which a fault of one explains those after it.
+pub(super) fn all(context: &Context) -> Vec<Check> {
+    let mut checks = vec![Check::new(
+        "version",
+        Verdict::Ok,
+        format!("onceseal {}, store schema {SCHEMA_VERSION}", env!("CARGO_PKG_VERSION")),
+    )];
+    let config = config(context, &mut checks);
+    let settings = match &config {
+        Some(config) => Ok(config.settings.clone()),
+        None => context.settings(),
+    };
+    if let Some(opening) = opening(context, settings, &mut checks) {
+        match Control::reading(&opening) {
+            Ok(Some(control)) => store(&control, config.as_ref(), &mut checks),
+            Ok(None) => checks.push(Check::new("store", Verdict::Ok, "there is none yet; acting makes one")),
+            Err(error) => checks.push(failed("store", &error)),
+        }
+    }
+    checks.push(Check::new(
+        "who answers",
+        Verdict::Warn,
+        format!(
+            "{}, proven by the operating system, which cannot tell an agent from the person whose account it runs in",
+            Control::account()
+        ),
+    ));
+    checks
+}
+
+fn failed(name: &'static str, error: &Error) -> Check {
+    Check::new(name, Verdict::Fail, format!("{}: {error}", error.code()))
+}
+
+fn config(context: &Context, checks: &mut Vec<Check>) -> Option<Config> {
+    let found = context.file().and_then(|file| Config::load(&file).map(|config| (file, config)));
+    match found {
+        Ok((file, config)) => {
+            let found = config.policy.policy.check(Some(&Control::account().name));
+            let count = |severity| found.iter().filter(|finding| finding.severity == severity).count();
+            let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+            let verdict = match (errors, warnings) {
+                (0, 0) => Verdict::Ok,
+                (0, _) => Verdict::Warn,
+                _ => Verdict::Fail,
+            };
+            let detail = format!(
+                "{}: {}, {}",
+                file.display(),
+                counted(config.policy.policy.entries().len(), "action"),
+                counted(errors + warnings, "finding")
+            );
+            let check = Check::new("policy file", verdict, detail);
+            checks.push(if verdict == Verdict::Ok { check } else { check.next("onceseal policy check") });
+            Some(config)
+        }
+        Err(ConfigError::Missing) => {
+            let detail = "there is none here or above: reading and answering work, acting does not";
+            checks.push(Check::new("policy file", Verdict::Warn, detail).next("onceseal init"));
+            None
+        }
+        Err(error) => {
+            checks.push(Check::new("policy file", Verdict::Fail, format!("{}: {error}", error.code())));
+            None
+        }
+    }
+}
+
+/// The settings, and the place they lead to.
+fn opening(
+    context: &Context,
+    settings: Result<Settings, CliError>,
+    checks: &mut Vec<Check>,
+) -> Option<Opening> {
+    let opening = match settings.and_then(|settings| context.opening(settings)) {
+        Ok(opening) => opening,
+        Err(_) => {
+            checks.push(Check::new("state", Verdict::Unknown, "the settings cannot be read, see above"));
+            return None;
+        }
+    };
+    match opening.place() {
+        Ok(place) => {
+            let check = Check::new("state", Verdict::Ok, place.directory().display().to_string());
+            checks.push(match opening.settings.force_filesystem || opening.settings.state_in_project {
+                false => check,
+                true => Check {
+                    verdict: Verdict::Warn,
+                    detail: format!("{} (settings permit more than is safe)", check.detail),
+                    ..check
+                },
+            });
+            Some(opening)
+        }
+        Err(error) if error.code() == "project_missing" => {
+            checks.push(Check::new("state", Verdict::Warn, "there is no project here").next("onceseal init"));
+            None
+        }
+        Err(error) => {
+            let mut check = failed("state", &error);
+            if let Error::Place(error) = &error {
+                let about = error.path().map(|path| format!(" ({})", path.display())).unwrap_or_default();
+                check = Check { detail: check.detail + &about, next: error.command(), ..check };
+            }
+            checks.push(check);
+            None
+        }
+    }
+}
+
+fn store(control: &Control, config: Option<&Config>, checks: &mut Vec<Check>) {
+    let store = control.store();
+    checks.push(match store.read(|snapshot| snapshot.counts()) {
+        Ok(counts) => Check::new(
+            "store",
+            Verdict::Ok,
+            format!("tenant {}: {} events in {} streams", store.tenant().name, counts.events, counts.streams),
+        ),
+        Err(error) => failed("store", &error.into()),
+    });
+    checks.push(match store.unsafe_settings() {
+        Ok(faults) if faults.is_empty() => {
+            Check::new("settings", Verdict::Ok, "the database protects what it acknowledges")
+        }
+        Ok(faults) => Check::new("settings", Verdict::Fail, faults.join("; ")),
+        Err(error) => failed("settings", &error.into()),
+    });
+    checks.push(seen(control.seen()));
+    checks.push(active(control.policy().as_deref(), config));
+    checks.push(waiting(control));
+    checks.push(unknown(control));
+    checks.push(lapsed(control));
+}
+
+fn seen(seen: &Seen) -> Check {
+    match seen {
+        Seen::All(position) => Check::new(
+            "history",
+            Verdict::Ok,
+            format!("the log has all that was seen, up to entry {position}"),
+        ),
+        Seen::WentBack { seen, found } => Check::new(
+            "history",
+            Verdict::Fail,
+            format!(
+                "the store went back: {}; what was done then may be repeated",
+                super::lost(*seen, *found)
+            ),
+        )
+        .next("look at the remotes, then onceseal doctor --accept-went-back --reason '…'"),
+        Seen::Unreadable(error) => {
+            Check::new("history", Verdict::Unknown, format!("{}: {error}", error.code()))
+                .next("onceseal doctor --accept-went-back --reason '…'")
+        }
+        _ => Check::new(
+            "history",
+            Verdict::Warn,
+            "there is no mark of what was seen, so a store restored from a backup would not be noticed",
+        ),
+    }
+}
+
+fn active(active: Option<&ActivePolicy>, config: Option<&Config>) -> Check {
+    match (active, config) {
+        (None, _) => Check::new("active policy", Verdict::Warn, "none is active; acting activates the file's"),
+        (Some(active), Some(config)) if active.hash != config.policy.hash => Check::new(
+            "active policy",
+            Verdict::Warn,
+            "another policy than the file's is active; acting activates the file's unless it was active before",
+        )
+        .next("onceseal policy apply"),
+        (Some(active), _) => Check::new("active policy", Verdict::Ok, active.hash.to_string()),
+    }
+}
+
+/// Rows of one state: how many (at most [`COUNTED`]) and the oldest one's age.
+fn oldest(control: &Control, kind: StreamKind, state: &str) -> Result<Option<(String, Timestamp)>, Error> {
+    let state = state_numbers(kind).into_iter().find(|(_, name)| *name == state).map(|(number, _)| number);
+    let page = control.list(kind, &Filter { state, ..Filter::default() }, COUNTED)?;
+    let made = |row: &Row| match row {
+        Row::Action(row) => row.created_at,
+        Row::Approval(row) => row.created_at,
+        Row::Effect(row) => row.updated_at,
+        Row::Policy(row) => row.updated_at,
+        Row::Store(row) => row.updated_at,
+    };
+    let more = if page.next.is_some() { " or more" } else { "" };
+    let since = page.items.iter().map(|(_, row)| made(row)).min();
+    Ok(since.map(|since| (format!("{}{more}", page.items.len()), since)))
+}
+
+fn waiting(control: &Control) -> Check {
+    match oldest(control, StreamKind::Approval, "pending") {
+        Ok(None) => Check::new("approvals", Verdict::Ok, "none waits for an answer"),
+        Ok(Some((count, since))) => {
+            let age = age(control.store().now().since(since));
+            Check::new(
+                "approvals",
+                Verdict::Warn,
+                format!("{count} wait for an answer, the oldest for {age}"),
+            )
+            .next("onceseal pending")
+        }
+        Err(error) => failed("approvals", &error),
+    }
+}
+
+fn unknown(control: &Control) -> Check {
+    match oldest(control, StreamKind::Effect, EffectState::Ambiguous.as_str()) {
+        Ok(None) => Check::new("unknown effects", Verdict::Ok, "no outcome is unknown"),
+        Ok(Some((count, since))) => {
+            let age = age(control.store().now().since(since));
+            Check::new(
+                "unknown effects",
+                Verdict::Warn,
+                format!("{count} have an unknown outcome, the oldest for {age}"),
+            )
+            .next("onceseal effects list --state ambiguous")
+        }
+        Err(error) => failed("unknown effects", &error),
+    }
+}
+
+/// Attempts whose lease ended without a report: nobody has met them yet.
+fn lapsed(control: &Control) -> Check {
+    let now = control.store().now();
+    let number = |state: EffectState| Filter { state: Some(state.number()), ..Filter::default() };
+    let mut over = 0;
+    for state in [EffectState::Reserved, EffectState::Executing] {
+        match control.list(StreamKind::Effect, &number(state), COUNTED) {
+            Ok(page) => {
+                let is_over = |row: &Row| matches!(row, Row::Effect(row) if !row.live(now));
+                over += page.items.iter().filter(|(_, row)| is_over(row)).count();
+            }
+            Err(error) => return failed("attempts", &error),
+        }
+    }
+    match over {
+        0 => Check::new("attempts", Verdict::Ok, "every attempt under way has a live lease"),
+        over => Check::new(
+            "attempts",
+            Verdict::Warn,
+            format!(
+                "{} ended without a report; whoever meets it records its outcome as unknown",
+                counted(over, "attempt")
+            ),
+        ),
+    }
+}

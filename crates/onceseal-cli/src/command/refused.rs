@@ -1,0 +1,160 @@
+//! Refusals as people and programs read them.
+
+use onceseal::core::code::Code;
+use onceseal::core::id::ActionId;
+use onceseal::core::journal::Row;
+use onceseal::core::json::Object;
+use onceseal::core::policy::{Facts, Policy, Reason};
+use onceseal::core::reply::{EffectNow, Refusal};
+use onceseal::store::read::row_of;
+use onceseal::{Control, Error};
+
+use crate::error::{CliError, REFUSED, UNUSABLE};
+use crate::text::{literal, shell};
+
+/// A refusal with what it says itself.
+pub(crate) fn plain(refusal: &Refusal) -> CliError {
+    let code = refusal.code;
+    let exit = match code {
+        Code::PolicyMissing | Code::PolicyFileOld | Code::PolicyStale | Code::OutOfBounds => UNUSABLE,
+        _ => REFUSED,
+    };
+    let mut error = CliError::new(code.as_str(), code.sentence(), exit).retry(code.retry());
+    for (name, value) in [
+        ("action", refusal.action.map(|id| id.to_string())),
+        ("approval", refusal.approval.map(|id| id.to_string())),
+        ("receipt", refusal.receipt.map(|id| id.to_string())),
+        ("reason", refusal.reason.clone()),
+        ("field", refusal.field.map(str::to_owned)),
+        ("status", refusal.status.map(|status| status.to_string())),
+    ] {
+        if let Some(value) = value {
+            error = error.about(name, value);
+        }
+    }
+    if refusal.repeated {
+        error = error.about("repeated", true);
+    }
+    match (&refusal.reason, refusal.field, refusal.status) {
+        (Some(reason), ..) => error = error.because(format!("the policy says so in {reason}")),
+        (_, Some(field), _) => error = error.because(format!("it differs in {field}")),
+        (.., Some(status)) => error = error.because(format!("the request is {status}")),
+        _ => {}
+    }
+    next(error, refusal)
+}
+
+fn next(error: CliError, refusal: &Refusal) -> CliError {
+    match (refusal.code, refusal.approval) {
+        (Code::PolicyFileOld | Code::PolicyMissing, _) => error.next("onceseal policy apply"),
+        (Code::ApprovalPending, Some(id)) => error.next(format!("onceseal approve {id}")),
+        (
+            Code::ApprovalMismatch
+            | Code::ApprovalUsed
+            | Code::ApprovalExpired
+            | Code::ApprovalRevoked
+            | Code::ApprovalUnknown,
+            _,
+        ) => error.next("propose it without --approval, and it is asked anew"),
+        (Code::ApprovalDecided | Code::ShownDiffers, Some(id)) => {
+            error.next(format!("onceseal approvals show {id}"))
+        }
+        (Code::ApprovalUnanswerable | Code::NotOperator | Code::NotEntitled, _) => {
+            error.next("onceseal policy check")
+        }
+        _ => error,
+    }
+}
+
+/// A refusal with what the store knows of the effect it is about.
+pub(crate) fn explained(control: &Control, refusal: &Refusal) -> CliError {
+    let error = plain(refusal);
+    let Some(now) = &refusal.effect else { return error };
+    let key = key_of(control, now, refusal.action);
+    let mut error = error.about("state", now.state.as_str()).about("attempt", integer(now.fence));
+    if let Some(same) = now.same_intent {
+        error = error.about("same_intent", same);
+    }
+    if let Some(until) = now.lease_until {
+        error = error.about("lease_until", until.to_string());
+    }
+    if let (Some(receipt), None) = (now.receipt, refusal.receipt) {
+        error = error.about("receipt", receipt.to_string());
+    }
+    let Some(key) = key else { return error };
+    let until = now.lease_until.map(|until| format!(", its lease ends {until}")).unwrap_or_default();
+    let shown = literal(&key.as_str().into());
+    let error = error
+        .about("effect_key", key.as_str())
+        .because(format!("the effect {shown} is {}, attempt {}{until}", now.state, now.fence));
+    match (refusal.code, now.receipt) {
+        (Code::Ambiguous | Code::LeaseLapsed, _) => to_resolve(error, &key),
+        (Code::Duplicate, Some(receipt)) => error.next(format!("onceseal receipts show {receipt}")),
+        _ => error.next(format!("onceseal effects show {}", shell(&key))),
+    }
+}
+
+/// The refusal of a call, with what the policy says of it.
+pub(crate) fn call(control: &Control, policy: &Policy, name: &str, refusal: &Refusal) -> CliError {
+    let error = explained(control, refusal);
+    match (refusal.code, refusal.reason.as_deref()) {
+        (Code::PolicyDenied, Some(reason)) if reason == Reason::UnknownAction.to_string() => {
+            unlisted(error, policy, name)
+        }
+        (Code::PolicyDenied, _) => {
+            error.next(format!("onceseal policy explain {} … with the same arguments", shell(name)))
+        }
+        _ => error,
+    }
+}
+
+/// An action that the policy does not list, with the line that would.
+fn unlisted(error: CliError, policy: &Policy, name: &str) -> CliError {
+    let arguments = Object::new();
+    let facts = Facts { name, arguments: &arguments, environment: "", agent: "", user: None };
+    let Some(unknown) = policy.explain(&facts).unknown else { return error };
+    let similar = unknown.similar.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
+    error
+        .because(format!("the policy does not list this action{similar}"))
+        .next("to have people asked, add under `actions:` in onceseal.yaml")
+        .next(unknown.line_to_add)
+}
+
+/// What to do about an outcome that nobody knows.
+pub(crate) fn to_resolve(error: CliError, key: &str) -> CliError {
+    let key = shell(key);
+    error
+        .next("look at the remote whether it happened; then one of")
+        .next(format!("onceseal resolve {key} --committed --reason '…'"))
+        .next(format!("onceseal resolve {key} --failed --reason '…'"))
+}
+
+/// The key of the effect that a refusal is about. A store that cannot say
+/// leaves it out: the refusal stands without it.
+fn key_of(control: &Control, now: &EffectNow, action: Option<ActionId>) -> Option<String> {
+    let row = control.store().read(|snapshot| Ok(row_of(snapshot.stream(&now.stream)?))).ok().flatten();
+    match row.map(|stored| stored.row) {
+        Some(Row::Effect(row)) => row.private.key,
+        _ => action.and_then(|id| effect_key(control, id)),
+    }
+}
+
+/// The key that a recorded action's effect has.
+pub(crate) fn effect_key(control: &Control, action: ActionId) -> Option<String> {
+    let row = control.action_row(action).ok().flatten()?;
+    let proposal = row.private.proposal?;
+    Some(proposal.effect_key.unwrap_or_else(|| onceseal::core::stream::own_effect_key(action)))
+}
+
+/// A count as JSON has it.
+pub(crate) fn integer(n: u64) -> onceseal::core::json::Value {
+    onceseal::core::json::Value::Integer(i64::try_from(n).unwrap_or(onceseal::core::json::SAFE_INTEGER))
+}
+
+/// An error of the engine, with what the store knows of it.
+pub(crate) fn of(control: &Control, error: Error) -> CliError {
+    match error {
+        Error::Refused(refusal) => explained(control, &refusal),
+        error => error.into(),
+    }
+}

@@ -1,0 +1,85 @@
+//! What every command needs: the configuration, and the store opened as far as
+//! the command may go.
+
+use std::path::{Path, PathBuf};
+
+use onceseal::config::{Config, ConfigError, Settings};
+use onceseal::{Control, Opening, Seen};
+
+use crate::cli::Global;
+use crate::error::CliError;
+use crate::out::Out;
+
+/// The global flags, and where output goes.
+pub(crate) struct Context {
+    pub(crate) out: Out,
+    pub(crate) global: Global,
+}
+
+impl Context {
+    /// The configuration file to use.
+    pub(crate) fn file(&self) -> Result<PathBuf, ConfigError> {
+        let here = std::env::current_dir().map_err(|error| ConfigError::Unreadable(error.kind()))?;
+        Config::find(self.global.config.as_deref(), &here)
+    }
+
+    /// The configuration, which whoever acts must have.
+    pub(crate) fn config(&self) -> Result<Config, CliError> {
+        Ok(Config::load(&self.file()?)?)
+    }
+
+    /// The settings, without a file or with a file whose policy is malformed:
+    /// whoever answers or reads does without a policy of their own.
+    pub(crate) fn settings(&self) -> Result<Settings, CliError> {
+        match self.file() {
+            Ok(file) => Ok(Config::load_settings(&file)?),
+            Err(ConfigError::Missing) => Ok(Settings::default()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// How a store is opened here. One command ends what it touches and sweeps
+    /// nothing else.
+    pub(crate) fn opening(&self, mut settings: Settings) -> Result<Opening, CliError> {
+        settings.force_filesystem |= self.global.force_filesystem;
+        Ok(Opening { sweep: false, ..Opening::new(settings)? })
+    }
+
+    /// Opens the store to act under this configuration's policy.
+    pub(crate) fn act(&self, config: &Config) -> Result<Control, CliError> {
+        let control = Control::found(&self.opening(config.settings.clone())?)?;
+        wait(control.activate(config.policy.clone(), false, None))??;
+        Ok(control)
+    }
+
+    /// Opens the store to answer or resolve, if there is one.
+    pub(crate) fn answer(&self) -> Result<Option<Control>, CliError> {
+        Ok(Control::existing(&self.opening(self.settings()?)?)?)
+    }
+
+    /// Opens the store to read, if there is one.
+    pub(crate) fn read(&self) -> Result<Option<Control>, CliError> {
+        let control = Control::reading(&self.opening(self.settings()?)?)?;
+        if let Some(Seen::WentBack { seen, found }) = control.as_ref().map(Control::seen) {
+            self.out.note(&format!(
+                "warning: the store is older than what was seen before (entry {found} of {seen}); \
+                 see `onceseal doctor`"
+            ));
+        }
+        Ok(control)
+    }
+
+    /// A path as it is shown.
+    pub(crate) fn path(&self, path: &Path) -> String {
+        crate::text::shown(&path.display().to_string())
+    }
+}
+
+/// Runs a future to its end on this thread.
+pub(crate) fn wait<F: Future>(future: F) -> Result<F::Output, CliError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| {
+        CliError::new("runtime_failed", format!("the system gives no event queue: {}", error.kind()), 2)
+    })?;
+    Ok(runtime.block_on(future))
+}

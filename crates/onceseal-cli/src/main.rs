@@ -1,0 +1,56 @@
+//! The `onceseal` program: parsing and printing.
+//!
+//! Invariant: no rule is here. What may happen is decided in `onceseal-core`,
+//! what happens is done by `onceseal`, and this crate reads what a person typed
+//! and shows what came of it.
+
+mod cli;
+mod command;
+mod context;
+mod error;
+mod out;
+mod show;
+mod table;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use cli::Cli;
+use context::Context;
+use error::CliError;
+use out::Out;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let out = Out::new(cli.global.json, cli.global.color);
+    let context = Context { out, global: cli.global };
+    match command::run(&context, cli.command) {
+        Ok(code) => code,
+        Err(error) => {
+            context.out.error(&error);
+            ExitCode::from(error.exit)
+        }
+    }
+}
+
+/// Help and version are answers; everything else is a command line that cannot
+/// be understood.
+fn usage(error: &clap::Error) -> ExitCode {
+    let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let json = std::env::args_os().any(|argument| argument == "--json");
+    if asked || !json {
+        // Nowhere is left to say that the terminal is gone.
+        let _ = error.print();
+        return ExitCode::from(if asked { 0 } else { 2 });
+    }
+    let text = error.render().to_string();
+    let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    Out::new(true, cli::Color::Never).error(&CliError::usage(message));
+    ExitCode::from(2)
+}

@@ -1,0 +1,18 @@
+//! The program as people and scripts use it: the real binary, in directories
+//! of its own.
+
+mod acceptance;
+mod audit;
+mod base;
+mod demo;
+mod exec;
+mod help;
+mod json;
+mod lists;
+mod operator;
+mod policy;
+mod project;
+mod secrets;
+mod shown;
+mod terminal;
+mod vectors;

@@ -1,0 +1,117 @@
+//! `init` and `project`.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::base::{Project, snapshot};
+
+#[test]
+fn init_says_where_everything_is_and_who_can_be_told_apart() {
+    let project = Project::empty();
+    let ran = project.ok(&["init"]);
+    snapshot("init", &ran.all());
+    assert!(project.read("onceseal.yaml").contains("stripe.refund"));
+    assert!(project.read(".onceseal/project.json").contains("onceseal.project/v1"));
+    assert!(!project.base().join("state/onceseal").join("onceseal.db").exists());
+}
+
+#[test]
+fn init_never_overwrites_a_policy_and_a_clone_gets_an_id_of_its_own() {
+    let project = Project::empty();
+    fs::write(project.path("onceseal.yaml"), "schema: onceseal.policy/v1\nactions: {}\n").expect("written");
+    let first = project.json(&["init"]);
+    assert_eq!(first["policy_written"], json!(false));
+    assert!(project.read("onceseal.yaml").ends_with("actions: {}\n"));
+    assert_eq!(project.refused(&["init", "--json"]).error()["code"], "already_initialised");
+
+    fs::remove_dir_all(project.path(".onceseal")).expect("removed");
+    assert_eq!(project.json(&["init"])["project"], first["project"], "the state remembers the directory");
+}
+
+#[test]
+fn state_inside_the_project_is_refused_unless_permitted_and_then_warned_of() {
+    let project = Project::empty();
+    let init = || {
+        let state = project.path("state");
+        crate::base::ran(project.command(&["init"]).env("ONCESEAL_STATE", state).output().expect("a run"))
+    };
+    let refused = init();
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("state_inside_project"), "{refused:?}");
+    let policy = format!("{}\nsettings: {{ state_in_project: true }}\n", onceseal::config::STARTER);
+    fs::write(project.path("onceseal.yaml"), policy).expect("written");
+    assert!(!project.path(".onceseal").exists(), "nothing was made");
+    let permitted = init();
+    assert_eq!(permitted.code, 0, "{permitted:?}");
+    assert!(permitted.stderr.contains("`git clean`"), "{permitted:?}");
+}
+
+#[test]
+fn init_keeps_its_directory_out_of_git() {
+    let project = Project::empty();
+    let made = Command::new("git").args(["init", "-q"]).current_dir(project.path("")).status();
+    // Without git there is no repository to keep it out of.
+    if !made.is_ok_and(|status| status.success()) {
+        return;
+    }
+    project.ok(&["init"]);
+    assert!(project.read(".git/info/exclude").lines().any(|line| line == ".onceseal/"));
+}
+
+#[test]
+fn of_two_copies_one_is_adopted_or_made_new() {
+    let project = Project::new();
+    project.refund("txn_1", 1, &[]);
+    let copy = project.base().join("copy");
+    let copied = Command::new("cp").arg("-a").arg(project.path("")).arg(&copy).status().expect("a copy");
+    assert!(copied.success());
+    let run =
+        |args: &[&str]| crate::base::ran(project.command(args).current_dir(&copy).output().expect("a run"));
+    let refused = run(&["effects", "list", "--json"]);
+    assert_eq!((refused.code, refused.error()["code"].clone()), (2, json!("project_copied")));
+    assert_eq!(refused.error()["next"], json!(["onceseal project new", "onceseal project adopt"]));
+
+    assert_eq!(run(&["project", "new"]).code, 0);
+    assert_eq!(run(&["effects", "list"]).stdout, "", "a state of its own");
+    assert_eq!(project.items(&["effects", "list"]).len(), 1, "the other one keeps its");
+
+    fs::copy(project.path(".onceseal/project.json"), copy.join(".onceseal/project.json")).expect("copied");
+    assert_eq!(run(&["project", "adopt"]).code, 0);
+    assert!(run(&["effects", "list"]).stdout.contains("refund:txn_1"), "it goes on here");
+    assert_eq!(project.run(&["effects", "list"]).code, 2, "and not there");
+}
+
+#[test]
+fn without_a_project_acting_says_what_to_type() {
+    let project = Project::empty();
+    let ran = project.run(&["exec", "a", "--json", "--", "true"]);
+    assert_eq!((ran.code, ran.error()["code"].clone()), (2, json!("config_missing")));
+    fs::write(project.path("onceseal.yaml"), onceseal::config::STARTER).expect("written");
+    let ran = project.run(&["exec", "customer.read", "--json", "--", "true"]);
+    assert_eq!((ran.code, ran.error()["code"].clone()), (2, json!("project_missing")));
+    assert_eq!(ran.error()["next"], json!(["onceseal init"]));
+}
+
+#[test]
+fn the_configuration_is_found_by_flag_then_variable_then_directory() {
+    let project = Project::new();
+    let deny = "schema: onceseal.policy/v1\nactions:\n  customer.read: { decision: deny }\n";
+    fs::write(project.base().join("deny.yaml"), deny).expect("written");
+    let explain = |more: &[&str], variable: Option<&str>| {
+        let args: Vec<_> =
+            ["policy", "explain", "customer.read", "--json"].iter().chain(more).copied().collect();
+        let mut command = project.command(&args);
+        command.envs(variable.map(|value| ("ONCESEAL_CONFIG", value)));
+        let ran = crate::base::ran(command.output().expect("a run"));
+        if ran.code == 0 { ran.document()["decision"].to_string() } else { ran.error()["code"].to_string() }
+    };
+    let (file, other) = (project.path("onceseal.yaml"), project.base().join("deny.yaml"));
+    let (file, other) = (file.to_str().expect("UTF-8"), other.to_str().expect("UTF-8"));
+    assert_eq!(explain(&[], None), "\"allow\"");
+    assert_eq!(explain(&[], Some(other)), "\"deny\"");
+    assert_eq!(explain(&["--config", file], Some(other)), "\"allow\"");
+    assert_eq!(explain(&[], Some(" ")), "\"config_blank\"");
+    assert_eq!(explain(&["--config", "/nonexistent"], None), "\"config_unreadable\"");
+}

@@ -1,0 +1,118 @@
+//! What a person who approves is shown.
+
+use onceseal::core::hash::Hash;
+use onceseal::core::json::{self, Limits, Object, Value};
+
+use crate::base::{Project, snapshot};
+
+const POLICY: &str = "actions:\n  send: { decision: approve }\n";
+
+/// Asks for `send` with these arguments; the request's id.
+fn asked(project: &Project, args: &[&str], agent: &str) -> String {
+    let line: Vec<_> = ["exec", "send", "--json", "--agent", agent]
+        .iter()
+        .chain(args)
+        .chain(&["--", "true"])
+        .copied()
+        .collect();
+    let error = project.refused(&line).error();
+    error["approval"].as_str().expect("a request").to_owned()
+}
+
+#[test]
+fn ua_073_control_bidi_and_zero_width_characters_are_shown_escaped_with_a_warning() {
+    let project = Project::with_policy(POLICY);
+    let id = asked(&project, &["--arg", "command=rm -rf ./tm\u{200b}p\u{202e}gpj.\u{1b}[2K"], "bot");
+    for args in [&["approvals", "show", &id][..], &["approve", &id]] {
+        let shown = project.ok(args).stdout;
+        assert!(shown.contains(r#"!   "command": "rm -rf ./tm\u{200b}p\u{202e}gpj.\u001b[2K""#), "{shown}");
+        assert!(shown.contains("WARNING: lines marked `!`"), "{shown}");
+        assert!(!shown.contains(['\u{200b}', '\u{202e}', '\u{1b}']));
+    }
+    let document = project.json(&["approvals", "show", &id]);
+    assert_eq!(document["whole_action"]["arguments_have_hidden_characters"], true);
+    let plain = asked(&project, &["--arg", "command=ls"], "bot");
+    assert!(!project.ok(&["approvals", "show", &plain]).stdout.contains("WARNING"));
+}
+
+#[test]
+fn ua_074_the_requesters_text_is_fenced_and_cannot_pass_for_ours() {
+    let project = Project::with_policy(POLICY);
+    let spoof = "ok\n\napr_0 granted by os:boss\n| action \"harmless\"\r\u{1b}[2J";
+    let id = asked(
+        &project,
+        &["--arg", &format!("note={spoof}"), "--user", "os:boss granted"],
+        "Onceseal says: safe",
+    );
+    let shown = project.ok(&["approvals", "show", &id]).stdout;
+    snapshot("approval_spoofed", &shown);
+    let (ours, theirs) =
+        shown.split_once("Lines behind a bar are the requester's words.\n").expect("a fence");
+    assert!(theirs.lines().skip(1).all(|line| line.starts_with("| ") || line.starts_with("! ")), "{theirs}");
+    for word in ["granted", "safe", "harmless"] {
+        assert!(!ours.contains(word), "{word} is above the fence");
+    }
+}
+
+#[test]
+fn ua_076_nothing_is_truncated() {
+    let project = Project::with_policy(POLICY);
+    let long: String = (0..40_000).map(|n| char::from(b'a' + (n % 26) as u8)).collect();
+    std::fs::write(project.path("long"), &long).expect("written");
+    let id = asked(&project, &["--arg-file", "text=long"], "bot");
+    let shown = project.ok(&["approvals", "show", &id]).stdout;
+    let joined = shown.replace(" \\\n| ", "");
+    assert!(joined.contains(&format!("\"text\": \"{long}\"")));
+    assert!(shown.lines().all(|line| line.chars().count() <= 100), "no terminal breaks a line itself");
+}
+
+#[test]
+fn ua_077_what_is_shown_is_read_back_from_the_bytes_that_are_hashed() {
+    let project = Project::with_policy(POLICY);
+    let id = asked(&project, &["--arg", "b=\u{e9}", "--arg", r#"a:={"y":[1,-0],"x":null}"#], "bot");
+    let text = project.ok(&["approvals", "show", &id, "--json"]).stdout;
+    let Ok(Value::Object(shown)) = json::read(text.trim().as_bytes(), &Limits::DATA) else {
+        panic!("a document")
+    };
+    let Some(Value::Object(action)) = shown.get("whole_action") else { panic!("an action") };
+    let take = |name: &str| action.get(name).cloned().expect(name);
+    let mut principal = Object::new();
+    principal.insert("agent", take("agent"));
+    principal.insert("user", take("user"));
+    let mut hashed = Object::new();
+    for name in ["arguments", "environment", "name", "resource"] {
+        hashed.insert(name, take(name));
+    }
+    hashed.insert("principal", principal);
+    hashed.insert("tenant", "default");
+    let hash = Hash::of("onceseal.action.v1\n", &[json::canonical(&hashed.into()).as_bytes()]);
+    assert_eq!(shown.get("action_hash"), Some(&Value::Text(hash.to_string())));
+    assert_eq!(json::canonical(&take("arguments")), r#"{"a":{"x":null,"y":[1,0]},"b":"é"}"#);
+}
+
+#[test]
+fn p01_an_answer_is_given_to_the_hash_that_was_read() {
+    let project = Project::with_policy(POLICY);
+    let id = asked(&project, &["--arg", "command=ls"], "bot");
+    let binding = project.json(&["approvals", "show", &id])["binding"].as_str().expect("a hash").to_owned();
+    let wrong = project.refused(&["approve", &id, "--hash", "00000000", "--json"]).error();
+    assert_eq!(wrong["code"], "shown_differs");
+    assert_eq!(project.json(&["approvals", "show", &id])["status"], "pending");
+    assert_eq!(project.run(&["approve", &id, "--hash", "0"]).code, 2, "too short to mean anything");
+    project.ok(&["approve", &id, "--hash", &binding[..20]]);
+}
+
+#[test]
+fn the_agent_that_asks_cannot_answer_and_who_is_not_entitled_neither() {
+    let project = Project::with_policy(
+        "groups: { boss: [\"os:somebody-else\", \"host:boss\"] }\nactions:\n  send: { decision: approve }\n  pay: { decision: approve, approval: { approvers: [boss] } }\n",
+    );
+    let login = project.ok(&["init", "--json"].map(|word| if word == "init" { "doctor" } else { word }));
+    let login =
+        login.stdout.split("os:").nth(1).and_then(|rest| rest.split(',').next()).expect("a login").to_owned();
+    let own = asked(&project, &["--arg", "command=ls"], &login);
+    assert_eq!(project.refused(&["approve", &own, "--json"]).error()["code"], "agent_cannot_answer");
+    let asked = project.refused(&["exec", "pay", "--json", "--", "true"]).error()["approval"].clone();
+    let id = asked.as_str().expect("a request");
+    assert_eq!(project.refused(&["approve", id, "--json"]).error()["code"], "not_entitled");
+}

@@ -1,0 +1,143 @@
+//! What a store is made of, and how each kind of store puts it together.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use onceseal_core::code::Code;
+use onceseal_core::decide::decide;
+use onceseal_core::hash::BlindingKey;
+use onceseal_core::stream::Tenant;
+
+use crate::backend::Backend;
+use crate::clock::{Clock, SystemClock};
+use crate::error::StoreError;
+use crate::executor::Decide;
+use crate::memory::Memory;
+use crate::read::Readers;
+use crate::sqlite::{Connector, Pool, SqliteBackend};
+use crate::time::BatchClock;
+use crate::turnstile::Turnstile;
+
+/// What a store is opened with.
+#[derive(Clone)]
+pub struct Options {
+    /// The tenant, `[a-z0-9][a-z0-9_-]{0,62}`.
+    pub tenant: String,
+    /// Who owns the store, as `os:<login>`: the only person the operating
+    /// system can prove.
+    pub owner: Option<String>,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// A virtual file system registered with SQLite, for tests of power loss.
+    pub vfs: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { tenant: "default".to_owned(), owner: None, clock: Arc::new(SystemClock), vfs: None }
+    }
+}
+
+/// The pieces of a store before it runs. A test may put others in their place.
+pub struct Parts {
+    /// The tenant.
+    pub tenant: Tenant,
+    /// Who owns the store, as `os:<login>`.
+    pub owner: Option<String>,
+    /// Where rows and events are kept.
+    pub backend: Box<dyn Backend>,
+    /// Where snapshots come from.
+    pub readers: Box<dyn Readers>,
+    /// What decides: the one decision function.
+    pub decide: Box<Decide>,
+    /// Who sweeps, where several processes may; absent: this one.
+    pub sweeps: Option<Turnstile>,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The pieces of a store that is only read.
+pub(crate) struct ReadingParts {
+    pub(crate) tenant: Tenant,
+    pub(crate) readers: Box<dyn Readers>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl ReadingParts {
+    /// Those of the store in this file; `None` if nothing is recorded for the
+    /// tenant.
+    pub(crate) fn sqlite(path: PathBuf, options: &Options) -> Result<Option<ReadingParts>, StoreError> {
+        check_tenant(&options.tenant)?;
+        let connector = Connector::new(path, options.vfs.clone())?;
+        let Some((row, tenant)) = connector.find(&options.tenant)? else { return Ok(None) };
+        let readers = Box::new(Arc::new(Pool::new(connector, row)));
+        Ok(Some(ReadingParts { tenant, readers, clock: options.clock.clone() }))
+    }
+}
+
+impl Parts {
+    /// Those of a store in memory, gone with the process.
+    ///
+    /// # Errors
+    /// An invalid tenant, or a system without random numbers.
+    pub fn memory(options: &Options) -> Result<Parts, StoreError> {
+        check_tenant(&options.tenant)?;
+        let (mut id, mut key) = ([0; 16], [0; 32]);
+        fill(&mut id)?;
+        fill(&mut key)?;
+        let memory = Memory::default();
+        Ok(Parts {
+            tenant: Tenant { name: options.tenant.clone(), id, key: BlindingKey(key) },
+            owner: options.owner.clone(),
+            backend: Box::new(memory.writer(options.clock.clone())),
+            readers: Box::new(memory),
+            decide: Box::new(decide),
+            sweeps: None,
+            clock: options.clock.clone(),
+        })
+    }
+
+    /// Those of the store in this file, which exists and is ours or empty; a
+    /// safe place for it is found and made by [`crate::place`].
+    ///
+    /// # Errors
+    /// `store_foreign` for another program's or a newer file, which is left as
+    /// it is; `store_failed` if it cannot be used.
+    pub fn sqlite(path: PathBuf, options: &Options) -> Result<Parts, StoreError> {
+        check_tenant(&options.tenant)?;
+        let connector = Connector::new(path, options.vfs.clone())?;
+        connector.look()?;
+        let turnstile = Turnstile::open(connector.path())?;
+        let sweeps = Turnstile::open(connector.path())?;
+        let now = options.clock.now().wall_us;
+        let (row, tenant) = {
+            let _turn = turnstile.enter()?;
+            connector.found(&options.tenant, now)?
+        };
+        let pool = Arc::new(Pool::new(connector.clone(), row));
+        let clock = BatchClock::new(options.clock.clone());
+        let backend = SqliteBackend::new(connector, turnstile, clock, (row, tenant.id))?;
+        Ok(Parts {
+            tenant,
+            owner: options.owner.clone(),
+            backend: Box::new(backend),
+            readers: Box::new(pool),
+            decide: Box::new(decide),
+            sweeps: Some(sweeps),
+            clock: options.clock.clone(),
+        })
+    }
+}
+
+fn check_tenant(name: &str) -> Result<(), StoreError> {
+    if Tenant::name_is_valid(name) {
+        Ok(())
+    } else {
+        Err(StoreError::with(Code::OutOfBounds, "a tenant is [a-z0-9][a-z0-9_-]{0,62}"))
+    }
+}
+
+/// Random bytes of the operating system.
+pub(crate) fn fill(bytes: &mut [u8]) -> Result<(), StoreError> {
+    getrandom::fill(bytes).map_err(|error| StoreError::with(Code::StoreFailed, error.to_string()))
+}

@@ -1,0 +1,89 @@
+//! The suite over every store.
+
+use std::fs::File;
+
+use onceseal_store::conformance::{InFile, InMemory, Subject, cases};
+
+/// Runs the cases of a group, each on a new and empty subject.
+fn run(group: &str, mut subject: impl FnMut(&str) -> Box<dyn Subject>) {
+    let all = cases();
+    let group: Vec<_> = all.iter().filter(|case| case.group == group).collect();
+    assert!(!group.is_empty(), "the group has cases");
+    let failures: Vec<String> = group
+        .iter()
+        .filter_map(|case| {
+            case.run(subject(case.name).as_ref()).err().map(|why| format!("{}: {why}", case.name))
+        })
+        .collect();
+    assert!(
+        failures.is_empty(),
+        "{} of {} cases failed:\n{}",
+        failures.len(),
+        group.len(),
+        failures.join("\n")
+    );
+}
+
+fn in_memory(group: &str) {
+    run(group, |_| Box::new(InMemory));
+}
+
+fn in_file(group: &str) {
+    let dir = tempfile::tempdir().expect("a directory");
+    run(group, |name| {
+        let path = dir.path().join(format!("{name}.db"));
+        File::create_new(&path).expect("an empty file");
+        Box::new(InFile(path))
+    });
+}
+
+macro_rules! groups {
+    ($($test:ident = $group:literal;)*) => {
+        mod memory {
+            $(#[test]
+            fn $test() {
+                super::in_memory($group);
+            })*
+        }
+
+        mod sqlite {
+            $(#[test]
+            fn $test() {
+                super::in_file($group);
+            })*
+        }
+
+        #[test]
+        fn every_group_is_run() {
+            let groups = [$($group),*];
+            for case in cases() {
+                assert!(groups.contains(&case.group), "{} belongs to a group that is not run", case.name);
+            }
+        }
+    };
+}
+
+groups! {
+    retry_table = "retry table";
+    attempts = "attempts";
+    outcomes = "outcomes";
+    approvals = "approvals";
+    consuming = "consuming";
+    policies = "policies";
+    receipts = "receipts";
+    reading = "reading";
+    lists = "lists";
+    journal = "journal";
+    batches = "batches";
+    lifecycle = "lifecycle";
+    contention = "contention";
+}
+
+#[test]
+fn no_two_cases_have_one_name() {
+    let mut names: Vec<_> = cases().iter().map(|case| case.name).collect();
+    names.sort_unstable();
+    let n = names.len();
+    names.dedup();
+    assert_eq!(names.len(), n);
+}

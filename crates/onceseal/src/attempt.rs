@@ -1,0 +1,259 @@
+//! Performing an attempt: the executor runs once, between two durable writes.
+//!
+//! From the moment an attempt is handed out until its outcome is recorded,
+//! something here knows what to record if nothing more is said.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use onceseal_core::code::Code;
+use onceseal_core::command::Command;
+use onceseal_core::effect::{Holding, Outcome, Settle};
+use onceseal_core::id::{ActionId, ReceiptId};
+use onceseal_core::json::Object;
+use onceseal_core::reply::{Attempt, Reply};
+use onceseal_store::StoreError;
+
+use crate::call::Receipt;
+use crate::control::{Control, Inner, accepted};
+use crate::error::{Error, Executed, Failure};
+use crate::fault::{self, point};
+use crate::keeper::PAUSES;
+use crate::outcome::settle_of;
+use crate::secrets::Secrets;
+
+/// What an executor is called with.
+#[derive(Clone)]
+pub struct Call {
+    attempt: Attempt,
+    arguments: Object,
+    deadline: Instant,
+    lost: Arc<AtomicBool>,
+}
+
+/// Without the arguments: some may be redacted.
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("attempt", &self.attempt).finish_non_exhaustive()
+    }
+}
+
+impl Call {
+    /// The arguments as they were approved: parsed back from their canonical text.
+    #[must_use]
+    pub const fn args(&self) -> &Object {
+        &self.arguments
+    }
+
+    /// The action.
+    #[must_use]
+    pub const fn action(&self) -> ActionId {
+        self.attempt.action
+    }
+
+    /// The effect key, if the policy entry declares one.
+    #[must_use]
+    pub fn effect_key(&self) -> Option<&str> {
+        self.attempt.key.as_deref()
+    }
+
+    /// The attempt's number: for logs, and for remotes that take a fence.
+    #[must_use]
+    pub const fn fence(&self) -> u64 {
+        self.attempt.fence
+    }
+
+    /// The attempt itself.
+    #[must_use]
+    pub const fn attempt(&self) -> &Attempt {
+        &self.attempt
+    }
+
+    /// When the executor is dropped if it has not returned, and the outcome
+    /// counts as unknown.
+    #[must_use]
+    pub const fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Whether the lease could not be renewed: somebody else may answer for
+    /// this attempt, so a long executor should stop where it safely can.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
+    }
+}
+
+/// An attempt that was handed out. Dropped before its outcome is recorded, it
+/// leaves what is known of it to the keeper.
+pub(crate) struct Held {
+    /// Gone once the outcome is recorded.
+    inner: Option<Arc<Inner>>,
+    attempt: Attempt,
+    /// What is recorded if nothing more is said.
+    settle: Settle,
+    /// From just before the attempt was asked for.
+    asked: Instant,
+    executing: bool,
+}
+
+impl Held {
+    pub(crate) fn new(control: &Control, attempt: Attempt, asked: Instant) -> Held {
+        let settle = dropped(&attempt);
+        Held { inner: Some(control.inner.clone()), attempt, settle, asked, executing: false }
+    }
+
+    /// Runs the executor and records its outcome.
+    pub(crate) async fn perform<F, Fut>(
+        mut self,
+        control: &Control,
+        arguments: Object,
+        secrets: &Secrets,
+        executor: F,
+    ) -> Result<Receipt, Error>
+    where
+        F: FnOnce(Call) -> Fut,
+        Fut: Future<Output = Executed>,
+    {
+        let (asked, lease) = (self.asked, self.attempt.lease.to_std());
+        if let Err(error) = fault::reach(point::AFTER_RESERVE) {
+            return Err(self.give_back(control, error.into()).await);
+        }
+        // What the store's answer took has been taken from the lease.
+        if asked.elapsed() > lease / 2 {
+            let failure = Failure::NotExecuted {
+                code: Some("lease_half_gone".to_owned()),
+                message: "the store took more than half of the lease to answer".to_owned(),
+            };
+            return self.conclude(control, secrets, Err(failure)).await;
+        }
+        let deadline = asked + self.attempt.deadline.since(self.attempt.taken_at).to_std();
+        let lost = Arc::new(AtomicBool::new(false));
+        let kept = control.inner.keeper.keep(&self.attempt, asked, lost.clone());
+        if let Err(error) = fault::reach(point::BEFORE_EXECUTOR) {
+            return Err(self.give_back(control, error.into()).await);
+        }
+        let call = Call { attempt: self.attempt.clone(), arguments, deadline, lost };
+        self.settle = unknown(&self.attempt, "cancelled", "the call was dropped while its executor ran");
+        self.executing = true;
+        let mut outcome = match tokio::time::timeout_at(deadline.into(), executor(call)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Failure::Unknown {
+                code: Some("deadline".to_owned()),
+                message: "the executor had not returned at the attempt's deadline".to_owned(),
+            }),
+        };
+        self.executing = false;
+        if let Err(error) = fault::reach(point::AFTER_EXECUTOR) {
+            outcome = Err(Failure::unknown(error.to_string()));
+        }
+        drop(kept);
+        self.conclude(control, secrets, outcome).await
+    }
+
+    /// Records that nothing was done, because of this.
+    pub(crate) async fn give_back(mut self, control: &Control, because: Error) -> Error {
+        self.settle.code = Some(because.code().to_owned());
+        self.settle.error = Some("the executor could not be started".to_owned());
+        // The lapse of the lease speaks for what cannot be recorded.
+        drop(self.record(control).await);
+        because
+    }
+
+    /// Records the outcome, and tells the caller about it.
+    async fn conclude(
+        mut self,
+        control: &Control,
+        secrets: &Secrets,
+        outcome: Executed,
+    ) -> Result<Receipt, Error> {
+        let outcome = outcome.map_err(|failure| failure.without(secrets));
+        self.settle = settle_of(&self.attempt, &outcome, secrets);
+        let (action, fence) = (self.attempt.action, self.attempt.fence);
+        let recorded = self.record(control).await;
+        match outcome {
+            Ok(value) => {
+                let value = Some(value).filter(|value| *value != onceseal_core::json::Value::Null);
+                Ok(Receipt { id: recorded?, action, fence, value, replayed: false })
+            }
+            Err(Failure::NotExecuted { code, message }) => {
+                Err(Error::NotExecuted { action, receipt: recorded?, code, message })
+            }
+            Err(Failure::Unknown { code, message }) => {
+                let (receipt, unrecorded) = match recorded {
+                    Ok(receipt) => (receipt, None),
+                    Err(error) => (None, Some(Box::new(error))),
+                };
+                Err(Error::Unknown { action, receipt, code, message, unrecorded })
+            }
+        }
+    }
+
+    /// Submits the outcome, again and again while the store cannot say that it
+    /// has it and the lease may still be answered for.
+    async fn record(&mut self, control: &Control) -> Result<Option<ReceiptId>, Error> {
+        let until = Instant::now() + self.attempt.lease.to_std();
+        let mut pause = PAUSES.0;
+        loop {
+            let answer = match fault::reach(point::BEFORE_SETTLE) {
+                Ok(()) => control.submit(Command::Settle(self.settle.clone())).await,
+                Err(error) => Err(error.into()),
+            };
+            // An answer lost on the way, as a test may have it, is an answer not known.
+            let answer = answer.and_then(|reply| Ok(fault::reach(point::AFTER_SETTLE).map(|()| reply)?));
+            match answer {
+                Err(Error::Store(error)) if again(&error) && Instant::now() + pause < until => {
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(PAUSES.1);
+                }
+                answer => {
+                    // Whatever it was, it was said: nothing is left to record.
+                    self.inner = None;
+                    return match accepted(answer?)? {
+                        Reply::Settled { receipt, .. } => Ok(receipt),
+                        _ => Err(Error::Unexpected),
+                    };
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let Some(inner) = self.inner.take() else { return };
+        if self.executing && std::thread::panicking() {
+            self.settle = unknown(&self.attempt, "panic", "the executor panicked");
+        }
+        let until = Instant::now() + self.attempt.lease.to_std();
+        inner.keeper.settle(self.settle.clone(), until);
+    }
+}
+
+/// Whether the same command may be submitted again.
+pub(crate) fn again(error: &StoreError) -> bool {
+    matches!(error.code(), Code::CommitUnknown | Code::StoreBusy | Code::StoreFailed)
+}
+
+/// What becomes of an attempt whose caller has gone before its executor started.
+pub(crate) fn dropped(attempt: &Attempt) -> Settle {
+    let text = "the call was dropped before its executor started";
+    report(attempt, Outcome::Failed, "dropped", text)
+}
+
+fn unknown(attempt: &Attempt, code: &str, text: &str) -> Settle {
+    report(attempt, Outcome::Ambiguous, code, text)
+}
+
+fn report(attempt: &Attempt, outcome: Outcome, code: &str, text: &str) -> Settle {
+    Settle {
+        attempt: Holding::from(attempt),
+        outcome,
+        code: Some(code.to_owned()),
+        error: Some(text.to_owned()),
+        result: None,
+    }
+}

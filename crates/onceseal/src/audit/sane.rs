@@ -1,0 +1,188 @@
+//! What streams say of each other: an action and the effect it holds, an
+//! approval and the action that used it.
+//!
+//! All rows are read from one snapshot. A row that does not decode is named
+//! where its own stream is checked, and nothing is said of it here.
+
+use std::collections::BTreeSet;
+
+use onceseal_core::action::{ActionRow, ActionState};
+use onceseal_core::approval::{ApprovalRow, Identity, Said, Status};
+use onceseal_core::effect::EffectRow;
+use onceseal_core::id::{ActionId, ApprovalId};
+use onceseal_core::journal::Row;
+use onceseal_core::policy::Verdict;
+use onceseal_core::stream::{StreamId, StreamKind, Tenant};
+use onceseal_core::view::Loaded;
+use onceseal_store::StoreError;
+use onceseal_store::read::Snapshot;
+
+use super::Tally;
+use super::finding::{self as code, Finding};
+
+/// Judges a row by the rows it names.
+pub(super) fn judge(
+    tenant: &Tenant,
+    stream: StreamId,
+    row: &Row,
+    snapshot: &dyn Snapshot,
+    tally: &mut Tally,
+) -> Result<(), StoreError> {
+    let mut judge = Judge { stream, snapshot, tally };
+    match row {
+        Row::Action(row) => judge.action(row),
+        Row::Approval(row) => judge.approval(row),
+        Row::Effect(row) => {
+            if row.private.key.as_ref().is_some_and(|key| tenant.effect(key) != stream) {
+                judge.misnamed("its effect key");
+            }
+            judge.effect(row)
+        }
+        Row::Policy(_) | Row::Store(_) => {
+            let name = match stream.kind {
+                StreamKind::Policy => tenant.policy(),
+                StreamKind::Store => tenant.store(),
+                _ => stream,
+            };
+            if name != stream {
+                judge.misnamed("its tenant");
+            }
+            Ok(())
+        }
+    }
+}
+
+struct Judge<'a> {
+    stream: StreamId,
+    snapshot: &'a dyn Snapshot,
+    tally: &'a mut Tally,
+}
+
+/// A row that another one names.
+enum Named<R> {
+    /// There is none.
+    Absent,
+    /// It does not decode.
+    Unreadable,
+    /// This one.
+    Is(R),
+}
+
+impl Judge<'_> {
+    fn find(&mut self, code: &'static str, wrong: &str) {
+        let sentence = format!("{} {wrong}", self.stream);
+        self.tally.findings.push(Finding::of_stream(code, self.stream, sentence));
+    }
+
+    fn misnamed(&mut self, by: &str) {
+        self.find(code::STREAM_MISNAMED, &format!("does not have the name that {by} leads to"));
+    }
+
+    fn action(&mut self, row: &ActionRow) -> Result<(), StoreError> {
+        let id = ActionId(self.stream.name);
+        match row.state {
+            ActionState::Running { fence } => {
+                let holds = match row.held {
+                    Some((effect, held)) if held == fence => match self.effect_row(effect)? {
+                        Named::Is(effect) => effect.held() && effect.fence == fence && effect.holder == id,
+                        Named::Absent => false,
+                        Named::Unreadable => true,
+                    },
+                    _ => false,
+                };
+                if !holds {
+                    self.find(code::ATTEMPT_DIFFERS, "runs, and does not hold its effect");
+                }
+            }
+            ActionState::Waiting { approval } => match self.approval_row(approval)? {
+                Named::Is(approval) if approval.action != id => {
+                    self.find(code::APPROVAL_DIFFERS, "waits for an approval of another action");
+                }
+                Named::Absent => self.find(code::APPROVAL_DIFFERS, "waits for an approval that is not there"),
+                Named::Is(_) | Named::Unreadable => {}
+            },
+            ActionState::Ready { .. } | ActionState::Ended { .. } | ActionState::Answered { .. } => {}
+        }
+        if row.held.is_some() && row.decided.decision == Verdict::Approve {
+            let used = match row.approval {
+                None => false,
+                Some(approval) => match self.approval_row(approval)? {
+                    Named::Is(approval) => approval.consumed_by == Some(id),
+                    Named::Absent => false,
+                    Named::Unreadable => true,
+                },
+            };
+            if !used {
+                self.find(code::APPROVAL_DIFFERS, "needed an approval, and ran without using one");
+            }
+        }
+        Ok(())
+    }
+
+    fn effect(&mut self, row: &EffectRow) -> Result<(), StoreError> {
+        if !row.held() {
+            return Ok(());
+        }
+        // A holder that is not recorded, or not with this attempt, reserved without an action.
+        if let Named::Is(holder) = self.action_row(row.holder)?
+            && holder.held == Some((self.stream, row.fence))
+            && !holder.runs(&self.stream, row.fence)
+        {
+            self.find(code::ATTEMPT_DIFFERS, "is held by an action that does not run");
+        }
+        Ok(())
+    }
+
+    fn approval(&mut self, row: &ApprovalRow) -> Result<(), StoreError> {
+        let id = ApprovalId(self.stream.name);
+        if matches!(row.status, Status::Granted | Status::Consumed)
+            && yeses(row).is_some_and(|yes| (yes as u64) < u64::from(row.quorum))
+        {
+            self.find(code::APPROVAL_DIFFERS, "is granted by fewer people than it needs");
+        }
+        if matches!(self.action_row(row.action)?, Named::Absent) {
+            self.find(code::APPROVAL_DIFFERS, "is about an action that is not there");
+        }
+        let used = match (row.status, row.consumed_by) {
+            (Status::Consumed, Some(action)) => match self.action_row(action)? {
+                Named::Is(action) => action.approval == Some(id) && action.held.is_some(),
+                Named::Absent => false,
+                Named::Unreadable => true,
+            },
+            (status, by) => (status == Status::Consumed) == by.is_some(),
+        };
+        if !used {
+            self.find(code::APPROVAL_DIFFERS, "is used, and the action that used it does not say so");
+        }
+        Ok(())
+    }
+
+    fn row<R>(&self, stream: StreamId, is: impl FnOnce(Row) -> Option<R>) -> Result<Named<R>, StoreError> {
+        Ok(match self.snapshot.stream(&stream)? {
+            Loaded::Absent => Named::Absent,
+            Loaded::Unreadable => Named::Unreadable,
+            Loaded::Row(stored) => {
+                is(std::sync::Arc::unwrap_or_clone(stored).row).map_or(Named::Absent, Named::Is)
+            }
+        })
+    }
+
+    fn action_row(&self, id: ActionId) -> Result<Named<ActionRow>, StoreError> {
+        self.row(StreamId::action(id), |row| if let Row::Action(row) = row { Some(row) } else { None })
+    }
+
+    fn approval_row(&self, id: ApprovalId) -> Result<Named<ApprovalRow>, StoreError> {
+        self.row(StreamId::approval(id), |row| if let Row::Approval(row) = row { Some(row) } else { None })
+    }
+
+    fn effect_row(&self, stream: StreamId) -> Result<Named<EffectRow>, StoreError> {
+        self.row(stream, |row| if let Row::Effect(row) = row { Some(row) } else { None })
+    }
+}
+
+/// Distinct people who said yes; `None` if who they are is no longer known.
+fn yeses(row: &ApprovalRow) -> Option<usize> {
+    let said_yes = row.private.responses.iter().filter(|response| response.said == Said::Yes);
+    let people = said_yes.map(|response| Identity::parse(response.person.as_deref()?));
+    Some(people.map(|person| person.map(|person| person.name)).collect::<Option<BTreeSet<_>>>()?.len())
+}

@@ -1,0 +1,187 @@
+//! `onceseal.yaml`: the policy, and settings of this program.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use onceseal_core::json::{Object, Value};
+use onceseal_core::limits;
+use onceseal_core::policy::{ActivePolicy, Document, Policy, PolicyError};
+
+/// The file's name.
+pub const FILE: &str = "onceseal.yaml";
+/// What a new file holds: a policy that shows the three decisions.
+pub const STARTER: &str = include_str!("starter.yaml");
+
+/// What is wrong with the configuration.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No file was found.
+    #[error("there is no {FILE} here or above; `onceseal init` writes one")]
+    Missing,
+    /// The file cannot be read.
+    #[error("{FILE} cannot be read: {0}")]
+    Unreadable(std::io::ErrorKind),
+    /// `ONCESEAL_CONFIG` is set and blank.
+    #[error("ONCESEAL_CONFIG is set but blank; unset it or name a file")]
+    Blank,
+    /// The policy is malformed.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// A setting is malformed.
+    #[error("settings: {0}")]
+    Setting(String),
+}
+
+impl ConfigError {
+    /// A stable code.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            ConfigError::Missing => "config_missing",
+            ConfigError::Unreadable(_) => "config_unreadable",
+            ConfigError::Blank => "config_blank",
+            ConfigError::Policy(_) => "policy_invalid",
+            ConfigError::Setting(_) => "setting_invalid",
+        }
+    }
+}
+
+/// Settings of this program; no part of the policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The tenant. Default `default`.
+    pub tenant: String,
+    /// Keep everything in memory and forget it at the end.
+    pub memory: bool,
+    /// Another directory for marks than the account's state home.
+    pub mark: Option<PathBuf>,
+    /// Id of a group that may write directories above the state.
+    pub trust_group: Option<u32>,
+    /// Network and host-shared file systems too.
+    pub force_filesystem: bool,
+    /// State beside the policy, where `git clean` can destroy it.
+    pub state_in_project: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            tenant: "default".to_owned(),
+            memory: false,
+            mark: None,
+            trust_group: None,
+            force_filesystem: false,
+            state_in_project: false,
+        }
+    }
+}
+
+/// A file that was read and checked as a whole.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Its policy.
+    pub policy: Arc<ActivePolicy>,
+    /// Its settings.
+    pub settings: Settings,
+}
+
+impl Config {
+    /// The file to use: the one named, else `ONCESEAL_CONFIG`, else
+    /// `onceseal.yaml` in the working directory or above it.
+    ///
+    /// # Errors
+    /// `config_blank`, `config_missing`.
+    pub fn find(named: Option<&Path>, working_directory: &Path) -> Result<PathBuf, ConfigError> {
+        if let Some(named) = named {
+            return Ok(named.to_owned());
+        }
+        match std::env::var_os("ONCESEAL_CONFIG") {
+            Some(path) if path.to_string_lossy().trim().is_empty() => return Err(ConfigError::Blank),
+            Some(path) => return Ok(path.into()),
+            None => {}
+        }
+        let mut places = working_directory.ancestors().map(|directory| directory.join(FILE));
+        places.find(|path| path.is_file()).ok_or(ConfigError::Missing)
+    }
+
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub fn load(path: &Path) -> Result<Config, ConfigError> {
+        Config::parse(&read(path)?)
+    }
+
+    /// Reads the settings of a file, whatever its policy says: answering,
+    /// resolving and reading use the policy that is active in the store.
+    ///
+    /// # Errors
+    /// What is wrong with the file's form or its settings.
+    pub fn load_settings(path: &Path) -> Result<Settings, ConfigError> {
+        take_settings(&mut Document::read(&read(path)?)?)
+    }
+
+    /// Checks a file's content.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub fn parse(file: &[u8]) -> Result<Config, ConfigError> {
+        let mut document = Document::read(file)?;
+        let settings = take_settings(&mut document)?;
+        // Compiled from the document first: its errors know their line.
+        Policy::from_document(&document)?;
+        let policy = Arc::new(ActivePolicy::compile(document.value())?);
+        Ok(Config { policy, settings })
+    }
+}
+
+const KEYS: [&str; 6] = ["tenant", "memory", "mark", "trust_group", "force_filesystem", "state_in_project"];
+
+fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
+    let unreadable = |error: std::io::Error| ConfigError::Unreadable(error.kind());
+    let size = fs::metadata(path).map_err(unreadable)?.len();
+    if size > limits::POLICY_BYTES as u64 {
+        return Err(ConfigError::Setting(format!("the file has {size} bytes, at most 1 MiB is read")));
+    }
+    fs::read(path).map_err(unreadable)
+}
+
+fn take_settings(document: &mut Document) -> Result<Settings, ConfigError> {
+    match document.take("settings") {
+        None => Ok(Settings::default()),
+        Some(Value::Object(object)) => settings(&object),
+        Some(_) => Err(ConfigError::Setting("must be a mapping".to_owned())),
+    }
+}
+
+fn settings(object: &Object) -> Result<Settings, ConfigError> {
+    let mut settings = Settings::default();
+    for (name, value) in object.iter() {
+        let wrong = |wanted: &str| ConfigError::Setting(format!("{name} must be {wanted}"));
+        match (name, value) {
+            ("tenant", Value::Text(text)) => settings.tenant.clone_from(text),
+            ("memory", Value::Bool(on)) => settings.memory = *on,
+            ("mark", Value::Text(path)) => settings.mark = Some(path.into()),
+            ("trust_group", Value::Integer(id)) => {
+                settings.trust_group = Some(u32::try_from(*id).map_err(|_| wrong("a group id"))?);
+            }
+            ("force_filesystem", Value::Bool(on)) => settings.force_filesystem = *on,
+            ("state_in_project", Value::Bool(on)) => settings.state_in_project = *on,
+            ("tenant" | "mark", _) => return Err(wrong("text")),
+            ("trust_group", _) => return Err(wrong("a group id")),
+            ("memory" | "force_filesystem" | "state_in_project", _) => return Err(wrong("true or false")),
+            _ => return Err(ConfigError::Setting(unknown(name))),
+        }
+    }
+    Ok(settings)
+}
+
+fn unknown(name: &str) -> String {
+    let shared = |key: &&str| key.chars().zip(name.chars()).take_while(|(a, b)| a == b).count();
+    match KEYS.iter().max_by_key(|key| shared(key)).filter(|key| shared(key) > 1) {
+        Some(near) => format!("`{name}` is not known; did you mean `{near}`?"),
+        None => format!("`{name}` is not known; known are {}", KEYS.join(", ")),
+    }
+}

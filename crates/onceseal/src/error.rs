@@ -1,0 +1,203 @@
+//! What can come back instead of a committed action.
+
+use onceseal_core::action::ProposalError;
+use onceseal_core::code::{Code, Retry};
+use onceseal_core::id::{ActionId, ApprovalId, ReceiptId};
+use onceseal_core::json::Value;
+use onceseal_core::reply::Refusal;
+use onceseal_core::time::Timestamp;
+use onceseal_store::StoreError;
+use onceseal_store::mark::MarkError;
+use onceseal_store::place::PlaceError;
+
+use crate::config::ConfigError;
+use crate::secrets::Secrets;
+
+/// Why an action was not committed, or a command not done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Policy, a person, an approval or the effect's state said no.
+    #[error("{}", refusal_text(.0))]
+    Refused(Box<Refusal>),
+    /// A person must answer first. The action waits; repeat the call, or acquire it.
+    #[error("{action} waits for a person: `onceseal approve {approval}`, then repeat the call")]
+    ApprovalNeeded {
+        /// The waiting action.
+        action: ActionId,
+        /// The request.
+        approval: ApprovalId,
+        /// When the request ends.
+        expires_at: Timestamp,
+    },
+    /// Nobody answered within the wait. The request stays.
+    #[error("nobody answered {approval} within the wait; the request stays until it expires")]
+    WaitTimeout {
+        /// The waiting action.
+        action: ActionId,
+        /// The request.
+        approval: ApprovalId,
+    },
+    /// The executor said that nothing was done.
+    #[error("not executed: {message}")]
+    NotExecuted {
+        /// The action.
+        action: ActionId,
+        /// Its receipt.
+        receipt: Option<ReceiptId>,
+        /// A short code of the executor.
+        code: Option<String>,
+        /// What the executor said.
+        message: String,
+    },
+    /// The executor ended without saying whether it acted. Nothing new starts
+    /// under the effect key until somebody finds out.
+    #[error("it is unknown whether {action} happened: {message}; look at the remote, then resolve it")]
+    Unknown {
+        /// The action.
+        action: ActionId,
+        /// Its receipt.
+        receipt: Option<ReceiptId>,
+        /// A short code of the executor.
+        code: Option<String>,
+        /// What the executor said.
+        message: String,
+        /// Why the outcome could not be recorded either, if so.
+        unrecorded: Option<Box<Error>>,
+    },
+    /// The call cannot be a proposal; nothing was recorded.
+    #[error(transparent)]
+    Proposal(#[from] ProposalError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The state has no safe place.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// What was seen of the store cannot be looked up or kept.
+    #[error(transparent)]
+    Mark(#[from] MarkError),
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The store answered something that does not belong to the command: a
+    /// fault of ours.
+    #[error("a fault in Onceseal: unexpected answer")]
+    Unexpected,
+}
+
+fn refusal_text(refusal: &Refusal) -> String {
+    let mut text = format!("{}: {}", refusal.code, refusal.code.sentence());
+    if let Some(reason) = &refusal.reason {
+        text.push_str(&format!(" ({reason})"));
+    }
+    if let Some(field) = refusal.field {
+        text.push_str(&format!(" (differs in {field})"));
+    }
+    text
+}
+
+impl Error {
+    /// The stable code: a refusal's, or a word for the other cases.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::Refused(refusal) => refusal.code.as_str(),
+            Error::ApprovalNeeded { .. } => "approval_needed",
+            Error::WaitTimeout { .. } => "wait_timeout",
+            Error::NotExecuted { .. } => "not_executed",
+            Error::Unknown { .. } => "outcome_unknown",
+            Error::Proposal(_) => "invalid_argument",
+            Error::Store(error) => error.code().as_str(),
+            Error::Place(error) => error.code(),
+            Error::Mark(error) => error.code(),
+            Error::Config(error) => error.code(),
+            Error::Unexpected => Code::Internal.as_str(),
+        }
+    }
+
+    /// When the same call may succeed.
+    #[must_use]
+    pub fn retry(&self) -> Retry {
+        match self {
+            Error::Refused(refusal) => refusal.code.retry(),
+            Error::ApprovalNeeded { .. } | Error::WaitTimeout { .. } => Retry::AfterApproval,
+            Error::NotExecuted { .. } => Retry::Later,
+            Error::Unknown { .. } => Retry::AfterResolution,
+            Error::Store(error) => error.code().retry(),
+            Error::Proposal(_) | Error::Place(_) | Error::Mark(_) | Error::Config(_) | Error::Unexpected => {
+                Retry::Never
+            }
+        }
+    }
+
+    /// The refusal, if it is one.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Error::Refused(refusal) => Some(refusal),
+            _ => None,
+        }
+    }
+}
+
+/// How an executor ends without success.
+///
+/// Any `std::error::Error` becomes [`Failure::Unknown`]: what is not known not
+/// to have happened counts as unknown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// Nothing was done, and the executor knows it.
+    NotExecuted {
+        /// A short code, open in the journal.
+        code: Option<String>,
+        /// Text for people, sealed; cut after 1,024 characters.
+        message: String,
+    },
+    /// It may have been done.
+    Unknown {
+        /// A short code, open in the journal.
+        code: Option<String>,
+        /// Text for people, sealed; cut after 1,024 characters.
+        message: String,
+    },
+}
+
+impl Failure {
+    /// Nothing was done.
+    #[must_use]
+    pub fn not_executed(message: impl Into<String>) -> Failure {
+        Failure::NotExecuted { code: None, message: message.into() }
+    }
+
+    /// It may have been done.
+    #[must_use]
+    pub fn unknown(message: impl Into<String>) -> Failure {
+        Failure::Unknown { code: None, message: message.into() }
+    }
+
+    /// The same without the redacted values of its call.
+    pub(crate) fn without(self, secrets: &Secrets) -> Failure {
+        let hide =
+            |code: Option<String>, message| (code.map(|code| secrets.hide(code)), secrets.hide(message));
+        match self {
+            Failure::NotExecuted { code, message } => {
+                let (code, message) = hide(code, message);
+                Failure::NotExecuted { code, message }
+            }
+            Failure::Unknown { code, message } => {
+                let (code, message) = hide(code, message);
+                Failure::Unknown { code, message }
+            }
+        }
+    }
+}
+
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure::Unknown { code: None, message: error.to_string() }
+    }
+}
+
+/// What an executor returns.
+pub type Executed = Result<Value, Failure>;

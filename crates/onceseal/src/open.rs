@@ -1,0 +1,199 @@
+//! Opening a store: to act, to answer, or only to read.
+//!
+//! Invariant: whoever opens to act or to answer has compared the store with
+//! what this account has seen of it.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, RwLock};
+
+use onceseal_core::code::Code;
+use onceseal_core::policy::ActivePolicy;
+use onceseal_store::clock::{Clock, SystemClock};
+use onceseal_store::mark::MarkFile;
+use onceseal_store::place::{Concessions, Database, Place, Surroundings};
+use onceseal_store::{Options, Store, StoreError};
+
+use crate::config::{Config, Settings};
+use crate::control::{Control, Inner, blocking, owner};
+use crate::error::Error;
+use crate::keeper::Keeper;
+use crate::seen::Seen;
+use crate::sweep::Sweeper;
+use crate::watch::{Waiters, Watch};
+
+/// How a store is opened.
+#[derive(Clone)]
+pub struct Opening {
+    /// Where this process is.
+    pub surroundings: Surroundings,
+    /// Settings of the program.
+    pub settings: Settings,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Whether lapsed leases, requests and proposals are ended in the background.
+    pub sweep: bool,
+}
+
+impl Opening {
+    /// As this process is, with these settings.
+    ///
+    /// # Errors
+    /// A working directory that is gone.
+    pub fn new(settings: Settings) -> Result<Opening, Error> {
+        let here = std::env::current_dir().map_err(StoreError::from)?;
+        let surroundings = Surroundings::of_process(here);
+        Ok(Opening { surroundings, settings, clock: Arc::new(SystemClock), sweep: true })
+    }
+
+    /// What the settings permit that is refused otherwise.
+    #[must_use]
+    pub fn concessions(&self) -> Concessions {
+        Concessions {
+            trust_group: self.settings.trust_group,
+            any_filesystem: self.settings.force_filesystem,
+            inside_project: self.settings.state_in_project,
+        }
+    }
+
+    /// Where the state lives, checked as far as it exists. Makes nothing.
+    ///
+    /// # Errors
+    /// The first thing that makes it unsafe, or that there is no project.
+    pub fn place(&self) -> Result<Place, Error> {
+        Ok(Place::find(&self.surroundings, &self.concessions())?)
+    }
+
+    /// The place of a store that exists.
+    pub(crate) fn existing_place(&self) -> Result<Option<Place>, Error> {
+        let place = match Place::find(&self.surroundings, &self.concessions()) {
+            Ok(place) => place,
+            Err(error) if error.code() == "project_missing" => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(match place.database_state()? {
+            Database::Missing | Database::New => None,
+            Database::Present => Some(place),
+        })
+    }
+
+    pub(crate) fn options(&self) -> Options {
+        let (tenant, clock) = (self.settings.tenant.clone(), self.clock.clone());
+        Options { tenant, owner: Some(owner()), clock, vfs: None }
+    }
+
+    pub(crate) fn mark(&self, place: &Place, store: &Store) -> Result<MarkFile, Error> {
+        let setting = self.settings.mark.as_deref().map(Path::as_os_str);
+        let (directory, tenant) = (Some(place.directory()), store.tenant().id);
+        Ok(MarkFile::find(&self.surroundings, &self.concessions(), setting, directory, tenant)?)
+    }
+}
+
+impl Control {
+    /// Opens the store of this project to act, under the policy in this file.
+    ///
+    /// # Errors
+    /// A malformed file, an unsafe place, a store that went back in time, a
+    /// policy that was active before and is not now.
+    pub async fn open(config: impl AsRef<Path>) -> Result<Control, Error> {
+        let config = Config::load(config.as_ref())?;
+        let opening = Opening::new(config.settings.clone())?;
+        let control = tokio::task::spawn_blocking(move || Control::found(&opening))
+            .await
+            .map_err(|_| Error::Unexpected)??;
+        control.activate(config.policy, false, None).await?;
+        Ok(control)
+    }
+
+    /// Opens a store in memory under a policy; it is gone with the process.
+    ///
+    /// # Errors
+    /// A system without random numbers.
+    pub async fn memory(policy: Arc<ActivePolicy>, clock: Arc<dyn Clock>) -> Result<Control, Error> {
+        let options = Options { owner: Some(owner()), clock, ..Options::default() };
+        // Away from async tasks: opening waits for the store's first answer.
+        let store = blocking(move || Store::memory(&options)).await?;
+        let control = Control::start(store, None, false)?;
+        control.activate(policy, false, None).await?;
+        Ok(control)
+    }
+
+    /// Opens the store of this project, making it if it is missing, under the
+    /// policy that is active in it.
+    ///
+    /// # Errors
+    /// An unsafe place, or a store that went back in time.
+    pub fn found(opening: &Opening) -> Result<Control, Error> {
+        if opening.settings.memory {
+            return Control::start(Store::memory(&opening.options())?, None, opening.sweep);
+        }
+        let place = opening.place()?;
+        place.prepare()?;
+        Control::at(&place, opening)
+    }
+
+    /// Opens the store of this project if there is one: for answering and
+    /// resolving, which never make a store.
+    ///
+    /// # Errors
+    /// As [`Control::found`].
+    pub fn existing(opening: &Opening) -> Result<Option<Control>, Error> {
+        opening.existing_place()?.map(|place| Control::at(&place, opening)).transpose()
+    }
+
+    /// Opens the store of this project for reading, if there is one: no
+    /// thread, no lock, no write, and no turn to wait for. Commands are
+    /// answered `store_closed`. A store that went back in time opens too, see
+    /// [`Control::seen`].
+    ///
+    /// # Errors
+    /// An unsafe place, or a file that is no store of ours.
+    pub fn reading(opening: &Opening) -> Result<Option<Control>, Error> {
+        let place = if opening.settings.memory { None } else { opening.existing_place()? };
+        let Some(place) = place else { return Ok(None) };
+        let Some(store) = Store::sqlite_reader(place.database().to_owned(), &opening.options())? else {
+            return Ok(None);
+        };
+        let seen = Seen::of(&store, &opening.mark(&place, &store)?)?;
+        let store = Arc::new(store);
+        let inner = Inner {
+            watch: Watch::new(store.clone(), Arc::default()),
+            keeper: Keeper::none(),
+            policy: RwLock::new(policy_for_reading(&store)?),
+            sweeper: Sweeper::none(),
+            mark: None,
+            seen,
+            store,
+            closed: AtomicBool::new(false),
+        };
+        Ok(Some(Control { inner: Arc::new(inner) }))
+    }
+
+    fn at(place: &Place, opening: &Opening) -> Result<Control, Error> {
+        let store = Store::sqlite(place.database().to_owned(), &opening.options())?;
+        let mark = opening.mark(place, &store)?;
+        let seen = Seen::of(&store, &mark)?.or_refuse()?;
+        Control::start(store, Some((mark, seen)), opening.sweep)
+    }
+
+    fn start(store: Store, mark: Option<(MarkFile, Seen)>, sweep: bool) -> Result<Control, Error> {
+        let store = Arc::new(store);
+        let policy = RwLock::new(policy_for_reading(&store)?);
+        let (mark, seen) = mark.unzip();
+        let (mark, waiters) = (mark.map(Arc::new), Arc::new(Waiters::default()));
+        let sweeper = if sweep { Sweeper::start(store.clone(), waiters.clone())? } else { Sweeper::none() };
+        let keeper = Keeper::start(store.clone(), mark.clone(), waiters.clone())?;
+        let watch = Watch::new(store.clone(), waiters);
+        let (seen, closed) = (seen.unwrap_or(Seen::Nothing), AtomicBool::new(false));
+        Ok(Control { inner: Arc::new(Inner { store, keeper, watch, policy, sweeper, mark, seen, closed }) })
+    }
+}
+
+/// The active policy, unless it does not decode or its text is gone: whoever
+/// acts looks again and is refused, and an audit names what is wrong.
+fn policy_for_reading(store: &Store) -> Result<Option<Arc<ActivePolicy>>, StoreError> {
+    match store.active_policy() {
+        Err(error) if matches!(error.code(), Code::Corrupt | Code::Erased) => Ok(None),
+        policy => policy,
+    }
+}

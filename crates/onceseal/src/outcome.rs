@@ -1,0 +1,56 @@
+//! What of an executor's answer is written down, and in which form.
+//!
+//! A committed effect never becomes an error because of what its executor
+//! returned.
+
+use onceseal_core::effect::{Holding, Outcome, Settle};
+use onceseal_core::json::{self, Limits, Object, Value};
+use onceseal_core::limits;
+use onceseal_core::reply::Attempt;
+
+use crate::error::{Executed, Failure};
+use crate::secrets::Secrets;
+
+/// Codes are open in the journal, so they are words: this many characters of
+/// letters, digits and `_.:-`.
+const CODE_CHARS: usize = 64;
+
+/// The report of an outcome.
+pub(crate) fn settle_of(attempt: &Attempt, outcome: &Executed, secrets: &Secrets) -> Settle {
+    let (outcome, code, error, result) = match outcome {
+        Ok(value) => (Outcome::Committed, None, None, storable(value, secrets)),
+        Err(Failure::NotExecuted { code, message }) => (Outcome::Failed, code.as_ref(), Some(message), None),
+        Err(Failure::Unknown { code, message }) => (Outcome::Ambiguous, code.as_ref(), Some(message), None),
+    };
+    let error = error.map(|text| {
+        // No more is kept, so no more is carried to the store.
+        text.chars().take(limits::ERROR_CHARS).map(|c| if c == '\0' { '\u{fffd}' } else { c }).collect()
+    });
+    let code = code.map(|code| word(code)).filter(|code| !code.is_empty());
+    Settle { attempt: Holding::from(attempt), outcome, code, error, result }
+}
+
+fn word(code: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "_.:-".contains(c) { c } else { '_' };
+    code.chars().take(CODE_CHARS).map(plain).collect()
+}
+
+/// The stored form of a result: its canonical text, or what stands in for it.
+fn storable(value: &Value, secrets: &Secrets) -> Option<String> {
+    if *value == Value::Null {
+        return None;
+    }
+    let text = match secrets.is_empty() {
+        true => json::canonical(value),
+        false => json::canonical(&secrets.hide_in(value.clone())),
+    };
+    let problem = match json::read(text.as_bytes(), &Limits::RESULT) {
+        Ok(_) => return Some(text),
+        Err(_) if text.len() > limits::RESULT_BYTES => "too_large",
+        Err(_) => value.type_name(),
+    };
+    let mut stand_in = Object::new();
+    stand_in.insert("unstorable", problem);
+    stand_in.insert("bytes", Value::Integer(i64::try_from(text.len()).unwrap_or(json::SAFE_INTEGER)));
+    Some(json::canonical(&stand_in.into()))
+}

@@ -1,0 +1,268 @@
+//! From a call to its attempt, or to the answer that there is already.
+
+use std::future::Future;
+use std::time::Instant;
+
+use onceseal_core::action::{Acquire, Action, Answer, Proposal, Reach, Run};
+use onceseal_core::code::Code;
+use onceseal_core::command::Command;
+use onceseal_core::id::ActionId;
+use onceseal_core::json::{Object, Value};
+use onceseal_core::policy::ActivePolicy;
+use onceseal_core::reply::{Refusal, Reply};
+
+use crate::attempt::{Call, Held};
+use crate::call::{CallOptions, Receipt};
+use crate::claim::Unclaimed;
+use crate::control::{Control, STALE_MAX, refused};
+use crate::error::{Error, Failure};
+use crate::fault::{self, point};
+use crate::secrets::Secrets;
+use crate::watch::from_now;
+
+/// What is to be done: something new, or something recorded.
+pub(crate) enum Wanted {
+    Proposal { action: Action, options: CallOptions },
+    Recorded { action: ActionId, options: CallOptions },
+}
+
+/// What a submission was answered.
+pub(crate) struct Submitted {
+    pub(crate) reply: Reply,
+    /// Of a proposal: its arguments, read back from their canonical text.
+    given: Option<Given>,
+}
+
+/// What the executor is given, and what of it is written down nowhere else.
+struct Given {
+    arguments: Object,
+    secrets: Secrets,
+}
+
+/// An attempt to perform, or the answer of an earlier one.
+enum Permitted {
+    Attempt(Box<Held>, Given),
+    Answered(Receipt),
+}
+
+/// What a refusal means for a call that takes the result of another.
+enum Elsewhere {
+    Answered(Receipt),
+    AskAgain,
+    No,
+}
+
+impl Wanted {
+    const fn options(&self) -> &CallOptions {
+        match self {
+            Wanted::Proposal { options, .. } | Wanted::Recorded { options, .. } => options,
+        }
+    }
+
+    pub(crate) async fn execute<F, Fut, T, E>(self, control: &Control, executor: F) -> Result<Receipt, Error>
+    where
+        F: FnOnce(Call) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        T: Into<Value>,
+        E: Into<Failure>,
+    {
+        match self.permitted(control).await? {
+            Permitted::Answered(receipt) => Ok(receipt),
+            Permitted::Attempt(held, Given { arguments, secrets }) => {
+                let run = |call| {
+                    let running = executor(call);
+                    async move { running.await.map(Into::into).map_err(Into::into) }
+                };
+                held.perform(control, arguments, &secrets, run).await
+            }
+        }
+    }
+
+    /// Submits until there is an attempt, waiting for people as long as asked.
+    async fn permitted(mut self, control: &Control) -> Result<Permitted, Error> {
+        let give_up = self.options().wait.map(from_now);
+        loop {
+            let asked = Instant::now();
+            let submitted = self.submit(control, Reach::Executing).await?;
+            match submitted.reply {
+                Reply::Attempt(attempt) => {
+                    let action = attempt.action;
+                    let held = Box::new(Held::new(control, attempt, asked));
+                    return match submitted.given.map_or_else(|| Given::recorded(control, action), Ok) {
+                        Ok(given) => Ok(Permitted::Attempt(held, given)),
+                        Err(error) => Err(held.give_back(control, error).await),
+                    };
+                }
+                Reply::ApprovalNeeded { action, approval, expires_at, .. } => {
+                    let Some(until) = give_up else {
+                        return Err(Error::ApprovalNeeded { action, approval, expires_at });
+                    };
+                    if !control.inner.watch.answered(approval, until).await? {
+                        return Err(Error::WaitTimeout { action, approval });
+                    }
+                    self = self.resuming(action);
+                }
+                Reply::Ended { action, result, code, receipt, stored } => {
+                    let value = control.stored_value(stored)?;
+                    return control.ended(action, result, code, receipt, value).map(Permitted::Answered);
+                }
+                Reply::Refused(refusal) => match self.elsewhere(control, &refusal, give_up).await? {
+                    Elsewhere::Answered(receipt) => return Ok(Permitted::Answered(receipt)),
+                    Elsewhere::AskAgain => self.forget(&refusal),
+                    Elsewhere::No => return Err(Error::Refused(refusal)),
+                },
+                reply => return Err(refused(reply)),
+            }
+        }
+    }
+
+    /// What another, identical attempt means for this call.
+    async fn elsewhere(
+        &self,
+        control: &Control,
+        refusal: &Refusal,
+        give_up: Option<Instant>,
+    ) -> Result<Elsewhere, Error> {
+        let Some(effect) = refusal.effect.as_ref().filter(|_| self.options().replay) else {
+            return Ok(Elsewhere::No);
+        };
+        match (refusal.code, effect.receipt, give_up) {
+            (Code::Duplicate, Some(id), _) => {
+                let value = control.stored_value(effect.stored)?;
+                let action = control.receipt_action(id)?.or(refusal.action).ok_or(Error::Unexpected)?;
+                let fence = effect.fence;
+                Ok(Elsewhere::Answered(Receipt { id: Some(id), action, fence, value, replayed: true }))
+            }
+            (Code::InProgress, _, Some(until)) if effect.same_intent == Some(true) => {
+                let ended = control.inner.watch.effect_ended(effect.stream, until).await?;
+                Ok(if ended { Elsewhere::AskAgain } else { Elsewhere::No })
+            }
+            _ => Ok(Elsewhere::No),
+        }
+    }
+
+    /// Submits; again if the policy is not the one the proposal was prepared
+    /// under.
+    pub(crate) async fn submit(&self, control: &Control, reach: Reach) -> Result<Submitted, Error> {
+        for _ in 0..=STALE_MAX {
+            let (command, given) = self.command(control, reach).await?;
+            fault::reach(point::BEFORE_SUBMIT)?;
+            let ticket = control.store().submit(command)?;
+            match Unclaimed::new(&control.inner.keeper, ticket).await? {
+                Reply::PolicyStale { .. } => control.refresh_policy().await?,
+                reply => {
+                    control.inner.keeper.recorded();
+                    return Ok(Submitted { reply, given });
+                }
+            };
+        }
+        Err(Error::Refused(Box::new(Refusal::new(Code::PolicyStale))))
+    }
+
+    async fn command(&self, control: &Control, reach: Reach) -> Result<(Command, Option<Given>), Error> {
+        let (action, options) = match self {
+            Wanted::Recorded { action, options } => {
+                let CallOptions { approval, lease, deadline, .. } = *options;
+                let acquire = Acquire { action: *action, approval, reach, lease, deadline };
+                return Ok((Command::Acquire(acquire), None));
+            }
+            Wanted::Proposal { action, options } => (action, options),
+        };
+        let mut policy = match control.policy() {
+            Some(policy) => policy,
+            None => control.refresh_policy().await?,
+        };
+        let prepare = |policy: &ActivePolicy| {
+            Proposal::prepare(control.store().tenant(), policy, action.clone()).map_err(Error::from)
+        };
+        let proposal = match prepare(&policy) {
+            // The policy that is active now may take it.
+            Err(error) => {
+                let known = policy.hash;
+                policy = control.refresh_policy().await?;
+                if policy.hash == known { Err(error) } else { prepare(&policy) }
+            }
+            prepared => prepared,
+        }?;
+        let arguments = proposal.arguments().clone();
+        let secrets = secrets(&policy, &action.name, &arguments);
+        let CallOptions { id, approval, lease, deadline, .. } = *options;
+        let run = Run { proposal, action: id, approval, reach, lease, deadline };
+        Ok((Command::Run(Box::new(run)), Some(Given { arguments, secrets })))
+    }
+
+    /// From here on the recorded action is gone on with.
+    fn resuming(self, action: ActionId) -> Wanted {
+        match self {
+            Wanted::Proposal { options, .. } => Wanted::Recorded { action, options },
+            recorded @ Wanted::Recorded { .. } => recorded,
+        }
+    }
+
+    /// An id whose action ended by a refusal is answered with that for ever.
+    fn forget(&mut self, refusal: &Refusal) {
+        if let Wanted::Proposal { options, .. } = self
+            && refusal.receipt.is_some()
+            && options.id == refusal.action
+        {
+            options.id = None;
+        }
+    }
+}
+
+impl Given {
+    /// Of a recorded action.
+    fn recorded(control: &Control, action: ActionId) -> Result<Given, Error> {
+        let arguments = control.arguments(action)?;
+        let (policy, name) = control.decided_under(action)?;
+        let secrets = secrets(&policy, &name, &arguments);
+        Ok(Given { arguments, secrets })
+    }
+}
+
+fn secrets(policy: &ActivePolicy, name: &str, arguments: &Object) -> Secrets {
+    let paths = policy.policy.entry(name).map_or(&[][..], |entry| &entry.redact);
+    Secrets::of(arguments, paths)
+}
+
+impl Control {
+    /// The first answer of an action that has one: its receipt, or as the
+    /// error that it was.
+    fn ended(
+        &self,
+        action: ActionId,
+        result: Answer,
+        code: Option<Code>,
+        receipt: onceseal_core::id::ReceiptId,
+        value: Option<Value>,
+    ) -> Result<Receipt, Error> {
+        let row = self.action_row(action)?.ok_or(Error::Unexpected)?;
+        let fence = row.held.map_or(0, |(_, fence)| fence);
+        if result == Answer::Committed {
+            return Ok(Receipt { id: Some(receipt), action, fence, value, replayed: true });
+        }
+        let said = self.last_word(&row)?;
+        let why = code.map(|code| code.to_string());
+        let message = said.text.or_else(|| code.map(|code| code.sentence().to_owned())).unwrap_or_default();
+        Err(match result {
+            Answer::Failed => {
+                Error::NotExecuted { action, receipt: Some(receipt), code: said.code.or(why), message }
+            }
+            Answer::Ambiguous => Error::Unknown {
+                action,
+                receipt: Some(receipt),
+                code: said.code.or(why),
+                message,
+                unrecorded: None,
+            },
+            Answer::Committed | Answer::Denied | Answer::Blocked => {
+                let code = code.unwrap_or(Code::InvalidTransition);
+                let reason = (code == Code::PolicyDenied).then(|| row.decided.reason.clone());
+                let (receipt, approval) = (Some(receipt), row.approval);
+                let refusal =
+                    Refusal { action: Some(action), receipt, approval, reason, ..Refusal::new(code) };
+                Error::Refused(Box::new(refusal))
+            }
+        })
+    }
+}

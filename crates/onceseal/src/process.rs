@@ -1,0 +1,153 @@
+//! Running one program as an executor.
+//!
+//! Invariant: what is said to be not executed never ran an instruction of the
+//! program, and the program's process group is signalled only while its number
+//! cannot belong to anybody else (its leader is not reaped before the last
+//! signal).
+//!
+//! The program leads a process group of its own, its streams are the caller's,
+//! and whatever is left of the group at the deadline is killed. A program that
+//! ends before leaves its background children alone: they are its own business.
+//!
+//! # Signals
+//! SIGINT and SIGTERM to the calling process are passed on to the group, and
+//! the program is still waited for, so that how it really ended is known.
+//! SIGTSTP is dropped: an attempt holds a lease and cannot be suspended.
+//! SIGHUP keeps its meaning, so that `nohup` works. The handlers stay for the
+//! rest of the process's life, after which these three signals do nothing
+//! unless somebody else listens.
+//!
+//! # Terminal
+//! A program in a group of its own cannot read the terminal unless the group
+//! is the terminal's foreground group. Where standard input and output are
+//! both a terminal, the group becomes it at once; in a pipeline, whose other
+//! programs may need the terminal too, when the program first stops for it.
+//! Afterwards the terminal is taken back, with its modes as they were if the
+//! program did not end by itself. A caller in the background has no terminal
+//! to lend: a program that reads it then stays stopped until the deadline.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+pub use self::ended::{Ended, ProcessOutcome, SpawnErrorKind, classify};
+use self::watch::Watch;
+
+mod ended;
+mod group;
+mod signals;
+mod terminal;
+mod watch;
+
+/// The longest time between asking a program to end and killing it.
+pub const GRACE_MAX: Duration = Duration::from_secs(5);
+
+/// One program to run.
+///
+/// Its `Debug` form shows neither arguments nor values of the environment:
+/// they may be secrets.
+#[derive(Clone)]
+pub struct Process {
+    /// The program: a path, or a name that is looked for in `PATH`.
+    pub program: OsString,
+    /// Its arguments, passed as they are; no shell is involved.
+    pub args: Vec<OsString>,
+    /// Variables set in addition to the caller's environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Where it runs; `None` is the caller's working directory.
+    pub cwd: Option<PathBuf>,
+    /// Time between SIGTERM at the deadline and SIGKILL; at most
+    /// [`GRACE_MAX`], which is the default. It ends early if the program does.
+    pub grace: Duration,
+}
+
+/// What happens while a program runs, for whoever shows or records it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The program runs. From here on it can no longer be said that nothing
+    /// happened, unless its exit code does.
+    Started {
+        /// The number of the process, and of its group.
+        pid: u32,
+    },
+    /// A signal to the caller was passed on to the group.
+    Forwarded {
+        /// The signal's number.
+        signal: i32,
+    },
+    /// The deadline passed; the group was asked to end with SIGTERM.
+    Deadline,
+    /// What was left of the group, if anything, was killed with SIGKILL.
+    Killed,
+    /// The program could not be killed (it runs as another user, or hangs in
+    /// the kernel) and was left behind.
+    LeftBehind,
+}
+
+/// A run that is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ran {
+    /// How it ended.
+    pub ended: Ended,
+    /// How long it took, from before the start.
+    pub took: Duration,
+}
+
+impl Process {
+    /// A program without arguments.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self { program: program.into(), args: Vec::new(), env: Vec::new(), cwd: None, grace: GRACE_MAX }
+    }
+
+    /// Adds one argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Runs the program to its end, at the latest to `deadline` and the grace
+    /// after it. `events` is called as things happen, and should not block.
+    ///
+    /// Dropping the future kills the group with SIGKILL, and nobody knows what
+    /// the program had done by then: after [`Event::Started`] a dropped run is
+    /// unknown, before it nothing ran.
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime, or inside one without I/O or time enabled.
+    pub async fn run(&self, deadline: Instant, mut events: impl FnMut(Event)) -> Ran {
+        let begun = Instant::now();
+        let ended = match Watch::start(self, deadline.into()) {
+            Ok(watch) => watch.finish(self.grace.min(GRACE_MAX), &mut events).await,
+            Err(kind) => Ended::NotStarted(kind),
+        };
+        Ran { ended, took: begun.elapsed() }
+    }
+
+    /// [`run`](Self::run) for callers that are not async.
+    ///
+    /// # Panics
+    /// Inside a Tokio runtime.
+    pub fn run_blocking(&self, deadline: Instant, events: impl FnMut(Event)) -> Ran {
+        match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime.block_on(self.run(deadline, events)),
+            Err(error) => Ran { ended: Ended::NotStarted(SpawnErrorKind::of(&error)), took: Duration::ZERO },
+        }
+    }
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Process")
+            .field("program", &self.program)
+            .field("args", &format_args!("[{} redacted]", self.args.len()))
+            .field("env", &names)
+            .field("cwd", &self.cwd)
+            .field("grace", &self.grace)
+            .finish()
+    }
+}

@@ -1,0 +1,110 @@
+//! What this account has seen of a store, held against what is there: a store
+//! restored from a backup does not know what was done after it.
+
+use onceseal_core::approval::Identity;
+use onceseal_core::code::Code;
+use onceseal_core::command::Command;
+use onceseal_core::store::Accept;
+use onceseal_store::mark::{Mark, MarkError, MarkFile};
+use onceseal_store::{Store, StoreError};
+
+use crate::control::{Control, accepted};
+use crate::error::Error;
+use crate::open::Opening;
+
+/// What the mark says of a store when it is opened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Seen {
+    /// There is no mark, so nothing is known.
+    Nothing,
+    /// The log has what was seen, up to this position at least.
+    All(u64),
+    /// The log is not what was seen.
+    WentBack {
+        /// The newest position that was seen.
+        seen: u64,
+        /// The newest position there is.
+        found: u64,
+    },
+    /// The mark cannot be read, so nothing is known and somebody should know why.
+    Unreadable(MarkError),
+}
+
+impl Seen {
+    /// The log must hold the mark's hash at the mark's position.
+    pub(crate) fn of(store: &Store, file: &MarkFile) -> Result<Seen, StoreError> {
+        let mark = match file.read() {
+            Ok(Some(mark)) => mark,
+            Ok(None) => return Ok(Seen::Nothing),
+            Err(error) => return Ok(Seen::Unreadable(error)),
+        };
+        store.read(|snapshot| {
+            let there = match snapshot.log(mark.position.saturating_sub(1), 1) {
+                // What does not decode is not what was seen.
+                Err(error) if error.code() == Code::Corrupt => None,
+                log => log?.pop(),
+            };
+            Ok(match there {
+                Some(event) if event.position == mark.position && event.hash.0 == mark.hash => {
+                    Seen::All(mark.position)
+                }
+                _ => Seen::WentBack { seen: mark.position, found: snapshot.newest()? },
+            })
+        })
+    }
+
+    /// Nobody acts on a store that went back, or that may have.
+    pub(crate) fn or_refuse(self) -> Result<Seen, Error> {
+        match self {
+            Seen::Nothing | Seen::All(_) => Ok(self),
+            Seen::WentBack { .. } => Err(StoreError::new(Code::StoreWentBack).into()),
+            Seen::Unreadable(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Control {
+    /// What the mark said of the store when it was opened.
+    #[must_use]
+    pub fn seen(&self) -> &Seen {
+        &self.inner.seen
+    }
+
+    /// Records that a person accepts a store that went back in time, and sets
+    /// the mark to its newest entry. Returns what was accepted; there is
+    /// nothing to accept in a store that has all that was seen.
+    ///
+    /// # Errors
+    /// No reason, a person who is not acceptable, or a store or mark that
+    /// cannot be used.
+    pub fn accept_went_back(
+        opening: &Opening,
+        person: Identity,
+        reason: String,
+    ) -> Result<Option<Seen>, Error> {
+        let Some(place) = opening.existing_place()? else { return Ok(None) };
+        let store = Store::sqlite(place.database().to_owned(), &opening.options())?;
+        let mark = opening.mark(&place, &store)?;
+        let seen = Seen::of(&store, &mark)?;
+        let (past, found) = match &seen {
+            Seen::Nothing | Seen::All(_) => return Ok(None),
+            Seen::WentBack { seen, found } => (*seen, *found),
+            Seen::Unreadable(_) => (0, store.read(|snapshot| snapshot.newest())?),
+        };
+        accepted(store.run(Command::Accept(Accept { seen: past, found, person, reason }))?)?;
+        if let Some(newest) = newest(&store)? {
+            mark.replace(&newest)?;
+        }
+        Ok(Some(seen))
+    }
+}
+
+/// The mark of the log's newest entry.
+pub(crate) fn newest(store: &Store) -> Result<Option<Mark>, StoreError> {
+    store.read(|snapshot| {
+        let newest = snapshot.newest()?;
+        let event = snapshot.log(newest.saturating_sub(1), 1)?.pop();
+        Ok(event.map(|event| Mark { position: event.position, hash: event.hash.0 }))
+    })
+}

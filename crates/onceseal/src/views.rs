@@ -1,0 +1,355 @@
+//! Reading: lists by keyset pages, single things, the journal.
+//!
+//! Nothing here changes anything.
+
+mod attention;
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use onceseal_core::action::{ActionRow, ActionState, Answer, ended_number};
+use onceseal_core::approval::{ApprovalRow, Status};
+use onceseal_core::code::Code;
+use onceseal_core::effect::{EffectRow, EffectState};
+use onceseal_core::id::{ActionId, ApprovalId, ReceiptId};
+use onceseal_core::journal::{Index, Key, Row};
+use onceseal_core::json::{self, Limits, Object, Value};
+use onceseal_core::stream::{StreamId, StreamKind};
+use onceseal_core::time::Timestamp;
+use onceseal_core::view::Loaded;
+use onceseal_store::StoreError;
+use onceseal_store::read::{Hit, Page, Snapshot, StoredEvent, row_of};
+
+pub use attention::{Attention, Waiting};
+
+use crate::control::Control;
+use crate::error::Error;
+
+/// What to list.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// The state's number in the index of states; see [`state_numbers`].
+    pub state: Option<u8>,
+    /// The action's name; of actions only, other lists ignore it.
+    pub name: Option<String>,
+    /// Only what was made at or before this moment.
+    pub until: Option<Timestamp>,
+    /// Only what comes after this place.
+    pub after: Option<Cursor>,
+    /// Newest first instead of oldest first.
+    pub newest_first: bool,
+}
+
+/// A place in a list. Prints as 52 hex digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    made: [u8; 8],
+    /// Things made at one moment are listed state by state.
+    state: u8,
+    stream: StreamId,
+}
+
+impl Cursor {
+    /// Reads the printed form.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Cursor> {
+        let mut bytes = [0; 26];
+        onceseal_core::hash::read_hex(text, &mut bytes)?;
+        let (made, rest) = bytes.split_first_chunk()?;
+        let kind = StreamKind::ALL.iter().copied().find(|kind| kind.number() == rest[1])?;
+        let stream = StreamId { kind, name: rest[2..].try_into().ok()? };
+        Some(Cursor { made: *made, state: rest[0], stream })
+    }
+}
+
+impl std::fmt::Display for Cursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut text = String::with_capacity(52);
+        onceseal_core::hash::write_hex(&self.made, &mut text);
+        onceseal_core::hash::write_hex(&[self.state, self.stream.kind.number()], &mut text);
+        onceseal_core::hash::write_hex(&self.stream.name, &mut text);
+        f.write_str(&text)
+    }
+}
+
+/// One page of a list.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// Streams with their rows.
+    pub items: Vec<(StreamId, Row)>,
+    /// Streams whose rows do not decode.
+    pub unreadable: Vec<StreamId>,
+    /// Where the next page begins, if there may be one.
+    pub next: Option<Cursor>,
+}
+
+/// The states a kind of stream can be in: number and name.
+#[must_use]
+pub fn state_numbers(kind: StreamKind) -> Vec<(u8, &'static str)> {
+    match kind {
+        StreamKind::Action => {
+            let open = [(1, "ready"), (2, "waiting"), (3, "running")];
+            let ended = Answer::ALL.iter().map(|answer| (ended_number(*answer), answer.as_str()));
+            open.into_iter().chain(ended).collect()
+        }
+        StreamKind::Approval => Status::ALL.iter().map(|status| (status.number(), status.as_str())).collect(),
+        StreamKind::Effect => EffectState::ALL.iter().map(|state| (state.number(), state.as_str())).collect(),
+        _ => Vec::new(),
+    }
+}
+
+impl Control {
+    /// A page of actions, approvals or effects.
+    ///
+    /// # Errors
+    /// The store cannot be read, or a row does not decode.
+    pub fn list(&self, kind: StreamKind, filter: &Filter, limit: usize) -> Result<Listed, Error> {
+        Ok(self.store().read(|snapshot| list(snapshot, kind, filter, limit))?)
+    }
+
+    /// An effect by its key.
+    ///
+    /// # Errors
+    /// The store cannot be read, or the row does not decode.
+    pub fn effect(&self, key: &str) -> Result<Option<EffectRow>, Error> {
+        match self.row(&self.store().tenant().effect(key))? {
+            Some(Row::Effect(row)) => Ok(Some(row)),
+            _ => Ok(None),
+        }
+    }
+
+    /// An action by its id.
+    ///
+    /// # Errors
+    /// The store cannot be read, or the row does not decode.
+    pub fn action_row(&self, id: ActionId) -> Result<Option<ActionRow>, Error> {
+        match self.row(&StreamId::action(id))? {
+            Some(Row::Action(row)) => Ok(Some(row)),
+            _ => Ok(None),
+        }
+    }
+
+    /// An approval by its id.
+    ///
+    /// # Errors
+    /// The store cannot be read, or the row does not decode.
+    pub fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, Error> {
+        match self.row(&StreamId::approval(id))? {
+            Some(Row::Approval(row)) => Ok(Some(row)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The arguments of a recorded action, read back from their canonical text.
+    ///
+    /// # Errors
+    /// `erased`, or `corrupt` if they are not what was recorded.
+    pub fn arguments(&self, id: ActionId) -> Result<Object, Error> {
+        let stream = StreamId::action(id);
+        let payload = self.store().read(|snapshot| snapshot.payload(&stream, 1))?;
+        let payload = payload.ok_or_else(|| StoreError::new(Code::Erased))?;
+        let proposal = self.action_row(id)?.and_then(|row| row.private.proposal);
+        if proposal.is_some_and(|proposal| proposal.arguments != payload.hash()) {
+            return Err(StoreError::new(Code::Corrupt).into());
+        }
+        match json::read_canonical(&payload.text, &Limits::DATA) {
+            Ok(Value::Object(arguments)) => Ok(arguments),
+            _ => Err(StoreError::new(Code::Corrupt).into()),
+        }
+    }
+
+    /// A stored result.
+    ///
+    /// # Errors
+    /// `corrupt` if it does not decode.
+    pub fn stored_value(&self, stored: Option<(StreamId, u64)>) -> Result<Option<Value>, Error> {
+        let Some((stream, sequence)) = stored else { return Ok(None) };
+        let payload = self.store().read(|snapshot| snapshot.payload(&stream, sequence))?;
+        let Some(payload) = payload else { return Ok(None) };
+        let value = json::read_canonical(&payload.text, &Limits::DATA);
+        value.map(Some).map_err(|_| StoreError::new(Code::Corrupt).into())
+    }
+
+    /// The events of a stream, oldest first, from this sequence on.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn events(&self, stream: &StreamId, from: u64, limit: usize) -> Result<Vec<StoredEvent>, Error> {
+        Ok(self.store().read(|snapshot| snapshot.events(stream, from, limit))?)
+    }
+
+    /// The log after a position, oldest first. A reader that follows positions
+    /// misses nothing.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn log(&self, after: u64, limit: usize) -> Result<Vec<StoredEvent>, Error> {
+        Ok(self.store().read(|snapshot| snapshot.log(after, limit))?)
+    }
+
+    /// Receipts, newest first unless asked otherwise: each with the event that
+    /// carries it.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn receipts(
+        &self,
+        after: Option<ReceiptId>,
+        newest_first: bool,
+        limit: usize,
+    ) -> Result<Vec<(ReceiptId, StreamId, u64)>, Error> {
+        let (mut from, mut to) = ([0; 16], [0xff; 16]);
+        match after {
+            Some(id) if newest_first => to = step(id.0, false),
+            Some(id) => from = step(id.0, true),
+            None => {}
+        }
+        let page = Page {
+            index: Index::Receipt,
+            from: from.to_vec(),
+            to: to.to_vec(),
+            after: None,
+            newest_first,
+            limit,
+        };
+        let hits = self.store().read(|snapshot| snapshot.keys(&page))?;
+        let receipt = |hit: Hit| Some((ReceiptId(hit.key.try_into().ok()?), hit.stream, hit.sequence));
+        Ok(hits.into_iter().filter_map(receipt).collect())
+    }
+
+    /// Where a receipt's event stands.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn receipt_place(&self, id: ReceiptId) -> Result<Option<(StreamId, u64)>, Error> {
+        Ok(self.store().read(|snapshot| place_of(snapshot, id))?)
+    }
+
+    /// The action a receipt is about.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn receipt_action(&self, id: ReceiptId) -> Result<Option<ActionId>, Error> {
+        let Some((stream, sequence)) = self.receipt_place(id)? else { return Ok(None) };
+        if stream.kind == StreamKind::Action {
+            return Ok(Some(ActionId(stream.name)));
+        }
+        let event = self.events(&stream, sequence, 1)?.pop();
+        Ok(event.and_then(|event| event.event).and_then(|event| event.refs.action))
+    }
+
+    fn row(&self, stream: &StreamId) -> Result<Option<Row>, Error> {
+        let loaded = self.store().read(|snapshot| snapshot.stream(stream))?;
+        if loaded == Loaded::Unreadable {
+            return Err(StoreError::new(Code::Corrupt).into());
+        }
+        Ok(row_of(loaded).map(|stored| stored.row))
+    }
+}
+
+/// Where a receipt's event stands.
+pub(crate) fn place_of(
+    snapshot: &dyn Snapshot,
+    id: ReceiptId,
+) -> Result<Option<(StreamId, u64)>, StoreError> {
+    let key = Key::of(Index::Receipt, &[&id.0]);
+    let page = Page {
+        index: key.index,
+        from: key.bytes.clone(),
+        to: key.bytes,
+        after: None,
+        newest_first: false,
+        limit: 1,
+    };
+    let hit = snapshot.keys(&page)?.into_iter().next();
+    Ok(hit.map(|hit| (hit.stream, hit.sequence)))
+}
+
+/// The id before or after one, as 128-bit numbers.
+fn step(id: [u8; 16], up: bool) -> [u8; 16] {
+    let n = u128::from_be_bytes(id);
+    if up { n.saturating_add(1) } else { n.saturating_sub(1) }.to_be_bytes()
+}
+
+fn list(
+    snapshot: &dyn Snapshot,
+    kind: StreamKind,
+    filter: &Filter,
+    limit: usize,
+) -> Result<Listed, StoreError> {
+    // Only actions are found by name.
+    let by_name = filter.name.as_ref().filter(|_| kind == StreamKind::Action);
+    let ranges: Vec<(u8, Index, Vec<u8>)> = match (by_name, filter.state) {
+        (Some(name), _) => vec![(0, Index::Name, [name.as_bytes(), &[0]].concat())],
+        (None, Some(state)) => vec![(state, Index::State, vec![kind.number(), state])],
+        (None, None) => {
+            let states = state_numbers(kind).into_iter();
+            states.map(|(state, _)| (state, Index::State, vec![kind.number(), state])).collect()
+        }
+    };
+    let mut found: Vec<([u8; 8], u8, usize, StreamId)> = Vec::new();
+    for (state, index, prefix) in ranges {
+        let Some(page) = page(filter, state, index, &prefix, limit) else { continue };
+        for (at, hit) in snapshot.keys(&page)?.into_iter().enumerate() {
+            let made = hit.key.last_chunk::<8>().copied().unwrap_or_default();
+            found.push((made, state, at, hit.stream));
+        }
+    }
+    found.sort_by(|a, b| match filter.newest_first {
+        false => (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)),
+        true => (b.0, b.1, a.2).cmp(&(a.0, a.1, b.2)),
+    });
+    found.truncate(limit);
+    let last = found.last().filter(|_| found.len() == limit);
+    let next = last.map(|(made, state, _, stream)| Cursor { made: *made, state: *state, stream: *stream });
+    let mut listed = Listed { items: Vec::with_capacity(found.len()), unreadable: Vec::new(), next };
+    for (_, _, _, stream) in found {
+        match snapshot.stream(&stream)? {
+            Loaded::Row(stored) if fits(&stored.row, filter) => {
+                listed.items.push((stream, Arc::unwrap_or_clone(stored).row));
+            }
+            Loaded::Row(_) => {}
+            Loaded::Absent | Loaded::Unreadable => listed.unreadable.push(stream),
+        }
+    }
+    Ok(listed)
+}
+
+/// The part of one range that comes after the filter's place; `None` if nothing does.
+fn page(filter: &Filter, state: u8, index: Index, prefix: &[u8], limit: usize) -> Option<Page> {
+    let key = |made: u64| [prefix, &made.to_be_bytes()].concat();
+    let (mut first, mut last) = (0, filter.until.unwrap_or(Timestamp::MAX).micros().unsigned_abs());
+    let mut after = None;
+    if let Some(cursor) = &filter.after {
+        let made = u64::from_be_bytes(cursor.made);
+        match (filter.newest_first, state.cmp(&cursor.state)) {
+            (_, Ordering::Equal) => after = Some((key(made), cursor.stream)),
+            (false, Ordering::Greater) => first = made,
+            (false, Ordering::Less) => first = made.checked_add(1)?,
+            (true, Ordering::Less) => last = last.min(made),
+            (true, Ordering::Greater) => last = last.min(made.checked_sub(1)?),
+        }
+    }
+    let (from, to) = (key(first), key(last));
+    let newest_first = filter.newest_first;
+    (from <= to).then_some(Page { index, from, to, after, newest_first, limit })
+}
+
+/// Whether a row found by name is in the state asked for.
+fn fits(row: &Row, filter: &Filter) -> bool {
+    match (row, filter.state, &filter.name) {
+        (Row::Action(row), Some(state), Some(_)) => onceseal_core::action::state_number(&row.state) == state,
+        _ => true,
+    }
+}
+
+/// The name of an action's state.
+#[must_use]
+pub const fn action_state(state: &ActionState) -> &'static str {
+    match state {
+        ActionState::Ready { .. } => "ready",
+        ActionState::Waiting { .. } => "waiting",
+        ActionState::Running { .. } => "running",
+        ActionState::Ended { result, .. } | ActionState::Answered { result, .. } => result.as_str(),
+    }
+}

@@ -1,0 +1,192 @@
+//! Waiting for what others do.
+//!
+//! This process's changes wake whoever waits for them at once. While anybody
+//! waits, one of the waiters looks for other processes' changes, and wakes the
+//! rest.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use onceseal_core::approval::Status;
+use onceseal_core::id::ApprovalId;
+use onceseal_core::journal::Row;
+use onceseal_core::stream::StreamId;
+use onceseal_core::time::Timestamp;
+use onceseal_store::read::row_of;
+use onceseal_store::{Store, StoreError};
+use tokio::sync::Notify;
+
+use crate::control::blocking;
+use crate::error::Error;
+
+/// The shortest and longest pause between two looks at the log.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
+/// A wait longer than this is as good as one for ever.
+const LONGEST: Duration = Duration::from_secs(10 * 365 * 86_400);
+
+/// Whoever waits in this process, by the stream they wait for.
+#[derive(Default)]
+pub(crate) struct Waiters(Mutex<BTreeMap<StreamId, Arc<Notify>>>);
+
+impl Waiters {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<StreamId, Arc<Notify>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This stream changed.
+    pub(crate) fn wake(&self, stream: &StreamId) {
+        if let Some(waiting) = self.all().get(stream) {
+            waiting.notify_waiters();
+        }
+    }
+
+    /// Anything may have changed.
+    pub(crate) fn wake_all(&self) {
+        self.all().values().for_each(|waiting| waiting.notify_waiters());
+    }
+
+    fn join(&self, stream: StreamId) -> Waiting<'_> {
+        let notify = self.all().entry(stream).or_default().clone();
+        Waiting { waiters: self, stream, notify: Some(notify) }
+    }
+}
+
+/// One that waits for a stream.
+struct Waiting<'a> {
+    waiters: &'a Waiters,
+    stream: StreamId,
+    notify: Option<Arc<Notify>>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut all = self.waiters.all();
+        self.notify = None;
+        if all.get(&self.stream).is_some_and(|notify| Arc::strong_count(notify) == 1) {
+            all.remove(&self.stream);
+        }
+    }
+}
+
+/// Wakes and looks.
+pub(crate) struct Watch {
+    store: Arc<Store>,
+    waiters: Arc<Waiters>,
+    /// The newest log position seen; whoever holds it looks for newer ones.
+    newest: tokio::sync::Mutex<u64>,
+}
+
+/// What is waited for.
+enum Look {
+    /// It is there.
+    Done,
+    /// Not yet; it ends by itself at this time, though nobody may record that.
+    Until(Option<Timestamp>),
+}
+
+/// This far from now.
+pub(crate) fn from_now(wait: Duration) -> Instant {
+    Instant::now() + wait.min(LONGEST)
+}
+
+impl Watch {
+    pub(crate) fn new(store: Arc<Store>, waiters: Arc<Waiters>) -> Watch {
+        Watch { store, waiters, newest: tokio::sync::Mutex::new(0) }
+    }
+
+    /// This process changed a stream.
+    pub(crate) fn changed(&self, stream: &StreamId) {
+        self.waiters.wake(stream);
+    }
+
+    /// Waits until a request is no longer pending. `false`: it still was at
+    /// `until`.
+    pub(crate) async fn answered(&self, approval: ApprovalId, until: Instant) -> Result<bool, Error> {
+        self.wait(StreamId::approval(approval), until, |row| match row {
+            Some(Row::Approval(row)) if row.status == Status::Pending => Look::Until(Some(row.expires_at)),
+            _ => Look::Done,
+        })
+        .await
+    }
+
+    /// Waits until no attempt holds an effect. `false`: one still did at `until`.
+    pub(crate) async fn effect_ended(&self, effect: StreamId, until: Instant) -> Result<bool, Error> {
+        self.wait(effect, until, |row| match row {
+            Some(Row::Effect(row)) if row.held() => Look::Until(row.lease_until),
+            _ => Look::Done,
+        })
+        .await
+    }
+
+    async fn wait(
+        &self,
+        stream: StreamId,
+        until: Instant,
+        look: impl Fn(Option<Row>) -> Look,
+    ) -> Result<bool, Error> {
+        let waiting = self.waiters.join(stream);
+        let Some(notify) = &waiting.notify else { return Err(Error::Unexpected) };
+        loop {
+            // Listening before looking: a change in between is not missed.
+            let changed = notify.notified();
+            let store = self.store.clone();
+            let row = blocking(move || -> Result<Option<Row>, StoreError> {
+                store.read(|snapshot| Ok(row_of(snapshot.stream(&stream)?).map(|stored| stored.row)))
+            });
+            let ends = match look(row.await?) {
+                Look::Done => return Ok(true),
+                Look::Until(ends) => ends,
+            };
+            let now = self.store.now();
+            if ends.is_some_and(|ends| ends < now) {
+                return Ok(true);
+            }
+            if until <= Instant::now() {
+                return Ok(false);
+            }
+            let ends = ends.map_or(until, |ends| from_now(ends.since(now).to_std() + PAUSES.0));
+            tokio::select! {
+                () = changed => {}
+                grown = self.grown() => grown?,
+                () = tokio::time::sleep_until(until.min(ends).into()) => {}
+            }
+        }
+    }
+
+    /// Waits until the log has grown since anybody looked, and wakes the other
+    /// waiters. One waiter does so; when it leaves, the next.
+    async fn grown(&self) -> Result<(), Error> {
+        let mut newest = self.newest.lock().await;
+        let mut pause = PAUSES.0;
+        loop {
+            tokio::time::sleep(pause).await;
+            let store = self.store.clone();
+            let found = blocking(move || store.read(|snapshot| snapshot.newest())).await?;
+            if found != *newest {
+                *newest = found;
+                self.waiters.wake_all();
+                return Ok(());
+            }
+            pause = (pause * 2).min(PAUSES.1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use onceseal_core::id::ActionId;
+
+    use super::*;
+
+    #[test]
+    fn whoever_has_gone_is_not_kept_in_the_list() {
+        let waiters = Waiters::default();
+        let stream = StreamId::action(ActionId([1; 16]));
+        let (one, other) = (waiters.join(stream), waiters.join(stream));
+        drop(one);
+        assert_eq!(waiters.all().len(), 1, "the other still waits");
+        drop(other);
+        assert_eq!(waiters.all().len(), 0);
+    }
+}

@@ -1,0 +1,27 @@
+//! The engine as its users meet it, on stores in memory and in SQLite.
+
+mod approvals;
+mod blocking;
+mod clocks;
+#[cfg(feature = "fault")]
+mod duplicates;
+mod executor;
+mod journal;
+#[cfg(feature = "fault")]
+mod leases;
+mod lists;
+mod marks;
+#[cfg(feature = "fault")]
+mod policies;
+mod processes;
+mod receipts;
+mod results;
+mod secrets;
+mod support;
+mod sweeping;
+#[cfg(feature = "fault")]
+mod unknown;
+#[cfg(feature = "fault")]
+mod unwritten;
+mod user_cases;
+mod waits;

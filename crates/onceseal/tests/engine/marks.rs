@@ -1,0 +1,148 @@
+//! A store restored from yesterday does not know what was done since; the
+//! account that saw it does.
+
+use std::fs;
+use std::path::Path;
+
+use onceseal::core::journal::Kind;
+use onceseal::{Control, Failure, Seen};
+
+use crate::support::{Home, POLICY, clock, code, host, never, pay, policy};
+
+async fn fine(_: onceseal::Call) -> Result<&'static str, Failure> {
+    Ok("done")
+}
+
+/// Copies every file of a closed store.
+fn copy(from: &Path, to: &Path) {
+    let _ = fs::remove_dir_all(to);
+    fs::create_dir(to).expect("a directory");
+    for entry in fs::read_dir(from).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        fs::copy(&path, to.join(path.file_name().expect("a name"))).expect("copied");
+    }
+    // As the store made it: private.
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(to, fs::Permissions::from_mode(0o700)).expect("private");
+}
+
+/// A store with yesterday's copy beside it, and a day's work since.
+async fn restored() -> Home {
+    let home = Home::new();
+    let (state, yesterday) = (home.dir.path().join("state"), home.dir.path().join("yesterday"));
+    let control = home.control(clock()).await.expect("a store");
+    control.activate(policy(POLICY), false, None).await.expect("active");
+    pay(&control, "old", 5).execute(fine).await.expect("committed");
+    control.close();
+    copy(&state, &yesterday);
+    let control = home.control(clock()).await.expect("the store");
+    pay(&control, "new", 5).execute(fine).await.expect("committed");
+    control.close();
+    copy(&yesterday, &state);
+    home
+}
+
+#[tokio::test]
+async fn p05_a_store_that_went_back_is_refused_before_anything_runs_again() {
+    let home = restored().await;
+    let opened = home.control(clock()).await.map(drop);
+    assert_eq!(opened.expect_err("it went back").code(), "store_went_back");
+    // Again: being refused does not make it known.
+    assert_eq!(code(home.control(clock()).await.map(drop)), "store_went_back");
+}
+
+#[tokio::test]
+async fn a_store_that_went_back_can_be_read_and_says_what_is_missing() {
+    let home = restored().await;
+    let opening = home.opening(clock());
+    let read = tokio::task::spawn_blocking(move || Control::reading(&opening)).await.expect("no panic");
+    let control = read.expect("readable").expect("there");
+    match control.seen() {
+        Seen::WentBack { seen, found } => assert!(seen > found, "{seen} {found}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(control.effect("pay:old").expect("readable").is_some());
+    assert!(control.effect("pay:new").expect("readable").is_none());
+}
+
+#[tokio::test]
+async fn p15_a_person_accepts_it_with_a_reason_and_is_named() {
+    let home = restored().await;
+    let (opening, again) = (home.opening(clock()), home.opening(clock()));
+    let accept = |opening, reason: &str| {
+        let reason = reason.to_owned();
+        tokio::task::spawn_blocking(move || Control::accept_went_back(&opening, host("ann"), reason))
+    };
+    assert_eq!(code(accept(opening, " ").await.expect("no panic")), "out_of_bounds");
+    let accepted = accept(again, "the disk was lost").await.expect("no panic").expect("accepted");
+    assert!(matches!(accepted, Some(Seen::WentBack { .. })), "{accepted:?}");
+    let control = home.control(clock()).await.expect("it opens");
+    let events = control.log(0, 1_000).expect("readable").into_iter().filter_map(|event| event.event);
+    assert_eq!(events.filter(|event| event.body.kind() == Kind::StoreAccepted).count(), 1);
+    assert_eq!(code(pay(&control, "old", 5).execute(never).await), "duplicate");
+    let opening = home.opening(clock());
+    let nothing =
+        tokio::task::spawn_blocking(move || Control::accept_went_back(&opening, host("ann"), "again".into()));
+    assert!(nothing.await.expect("no panic").expect("nothing to accept").is_none());
+}
+
+#[tokio::test]
+async fn a_store_with_another_history_at_the_same_length_is_noticed() {
+    let home = restored().await;
+    // Yesterday's copy is used elsewhere, until its log is longer than the mark.
+    let elsewhere = Home::new();
+    copy(&home.dir.path().join("yesterday"), &elsewhere.dir.path().join("state"));
+    let other = elsewhere.control(clock()).await.expect("no mark there");
+    for order in ["x", "y", "z"] {
+        pay(&other, order, 5).execute(fine).await.expect("committed");
+    }
+    other.close();
+    copy(&elsewhere.dir.path().join("state"), &home.dir.path().join("state"));
+    assert_eq!(code(home.control(clock()).await.map(drop)), "store_went_back");
+}
+
+#[tokio::test]
+async fn closing_twice_moves_no_mark_by_a_file_that_was_put_in_place_meanwhile() {
+    let home = Home::new();
+    let (state, yesterday) = (home.dir.path().join("state"), home.dir.path().join("yesterday"));
+    let control = home.control(clock()).await.expect("a store");
+    control.activate(policy(POLICY), false, None).await.expect("active");
+    control.close();
+    copy(&state, &yesterday);
+    let control = home.control(clock()).await.expect("the store");
+    pay(&control, "new", 5).execute(fine).await.expect("committed");
+    control.close();
+    // The file is replaced by a longer history while the handle is still around.
+    let elsewhere = Home::new();
+    copy(&yesterday, &elsewhere.dir.path().join("state"));
+    let other = elsewhere.control(clock()).await.expect("no mark there");
+    for order in ["x", "y", "z"] {
+        pay(&other, order, 5).execute(fine).await.expect("committed");
+    }
+    other.close();
+    copy(&elsewhere.dir.path().join("state"), &state);
+    drop(control);
+    assert_eq!(code(home.control(clock()).await.map(drop)), "store_went_back");
+}
+
+#[tokio::test]
+async fn the_mark_moves_while_the_store_is_used_so_that_a_crash_does_not_lose_it() {
+    let home = Home::new();
+    let control = home.control(clock()).await.expect("a store");
+    control.activate(policy(POLICY), false, None).await.expect("active");
+    pay(&control, "o", 5).execute(fine).await.expect("committed");
+    let marks = home.dir.path().join("marks/onceseal/marks");
+    let newest = control.store().read(|snapshot| snapshot.newest()).expect("readable");
+    let late = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    loop {
+        let texts = fs::read_dir(&marks)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| fs::read_to_string(entry.expect("an entry").path()).ok());
+        if texts.into_iter().any(|text| text.contains(&format!("\"position\":\"{newest}\""))) {
+            return;
+        }
+        assert!(std::time::Instant::now() < late, "no mark in {}", marks.display());
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}

@@ -1,0 +1,12 @@
+//! A store that nobody touched is found clean; whatever is changed behind our
+//! back is found and named, or listed as what only signatures can find.
+
+mod clean;
+mod codes;
+mod columns;
+mod damage;
+mod ground;
+mod random;
+mod rehash;
+mod rows;
+mod sample;
