@@ -48,9 +48,9 @@ impl Protocol {
         if state.holds.len() == self.bounds.holders {
             return;
         }
-        for content in 0..CONTENTS.len() {
+        for (content, (name, ..)) in CONTENTS.iter().enumerate() {
             steps.push(Step::Run { content, approval: None });
-            if CONTENTS[content].0 == "pay" {
+            if *name == "pay" {
                 steps.extend((0..state.asks.len()).map(|ask| Step::Run { content, approval: Some(ask) }));
             }
         }
