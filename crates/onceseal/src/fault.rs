@@ -70,6 +70,10 @@ pub(crate) const fn reach(_point: &str) -> Result<(), onceseal_store::StoreError
 
 /// The names of the points, in the order in which a call reaches them. Where a
 /// point fails, it is as if the store had failed there.
+#[cfg_attr(
+    not(feature = "fault"),
+    expect(dead_code, unreachable_pub, reason = "without the feature the engine names only its own points")
+)]
 pub mod point {
     /// Before a call is submitted; nothing is recorded.
     pub const BEFORE_SUBMIT: &str = "before_submit";
