@@ -8,7 +8,8 @@ use onceseal_core::id::{ActionId, ApprovalId};
 use onceseal_core::reply::{Refusal, Reply};
 use onceseal_core::time::Span;
 
-use crate::calls::{Call, asked, attempt};
+use crate::calls::Call;
+use crate::doing::{asked, attempt};
 use crate::executor::Real;
 use crate::world::{World, noon};
 use crate::{pay, pay_world, refused};

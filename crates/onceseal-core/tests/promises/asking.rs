@@ -7,7 +7,8 @@ use onceseal_core::effect::Outcome;
 use onceseal_core::reply::Reply;
 use onceseal_core::time::Span;
 
-use crate::calls::{Call, asked, attempt};
+use crate::calls::Call;
+use crate::doing::{asked, attempt};
 use crate::executor::Real;
 use crate::world::{World, noon};
 use crate::{pay, pay_world, refused, send};

@@ -8,7 +8,8 @@ use onceseal_core::id::ActionId;
 use onceseal_core::reply::{Attempt, Reply};
 use onceseal_core::time::Span;
 
-use crate::calls::{Call, attempt, call, settle};
+use crate::calls::{Call, call, settle};
+use crate::doing::attempt;
 use crate::executor::Real;
 use crate::world::{World, noon};
 use crate::{pay_world, refused, send};

@@ -5,7 +5,8 @@ use onceseal_core::code::Code;
 use onceseal_core::effect::EffectState;
 use onceseal_core::reply::Reply;
 
-use crate::calls::{Call, asked, attempt};
+use crate::calls::Call;
+use crate::doing::{asked, attempt};
 use crate::{pay, pay_world, refused, send};
 
 #[test]

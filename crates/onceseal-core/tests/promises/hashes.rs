@@ -3,7 +3,8 @@
 use onceseal_core::action::ProposalError;
 use onceseal_core::journal::sealed_text;
 
-use crate::calls::{asked, attempt, call};
+use crate::calls::call;
+use crate::doing::{asked, attempt};
 use crate::executor::Real;
 use crate::world::World;
 use crate::{pay, pay_world};

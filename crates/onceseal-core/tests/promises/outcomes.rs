@@ -9,7 +9,8 @@ use onceseal_core::journal::Body;
 use onceseal_core::reply::{Attempt, Refusal, Reply};
 use onceseal_core::time::Span;
 
-use crate::calls::{Call, attempt, identity, settle};
+use crate::calls::{Call, identity, settle};
+use crate::doing::attempt;
 use crate::executor::Real;
 use crate::world::{World, noon};
 use crate::{pay_world, refused, send};

@@ -10,7 +10,8 @@ use onceseal_core::reply::Reply;
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::Span;
 
-use crate::calls::{Call, asked, attempt};
+use crate::calls::Call;
+use crate::doing::{asked, attempt};
 use crate::executor::Real;
 use crate::world::{World, noon};
 use crate::{PAY, pay, pay_world, refused};
@@ -179,7 +180,8 @@ fn a_pending_request_of_another_rule_is_revoked_when_met_or_swept() {
 fn a_proposal_prepared_under_another_policy_is_prepared_again() {
     let mut world = pay_world();
     let proposal = world.prepare(&pay(5)).expect("a proposal");
-    let active = world.activate(&changed("decision: deny"));
+    world.activate(&changed("decision: deny"));
+    let active = world.policy();
     let run = onceseal_core::action::Run {
         proposal,
         action: None,

@@ -7,7 +7,8 @@ use onceseal_core::effect::Outcome;
 use onceseal_core::reply::Reply;
 use onceseal_core::time::Span;
 
-use crate::calls::{Call, attempt, call, settle};
+use crate::calls::{Call, call, settle};
+use crate::doing::attempt;
 use crate::executor::Real;
 use crate::world::{World, noon};
 use crate::{pay, pay_world, refused, send};
@@ -155,8 +156,8 @@ fn p08_a_template_that_cannot_be_filled_refuses_before_any_rule() {
 #[test]
 fn an_approval_refused_for_one_action_does_not_end_another_that_waits() {
     let mut world = pay_world();
-    let (waiting, own) = crate::calls::asked(world.call(pay(5)));
-    let (_, foreign) = crate::calls::asked(world.call(pay(6)));
+    let (waiting, own) = crate::doing::asked(world.call(pay(5)));
+    let (_, foreign) = crate::doing::asked(world.call(pay(6)));
     assert_eq!(refused(world.acquire(waiting, Some(foreign))).code, Code::ApprovalMismatch);
     let unknown = onceseal_core::id::ApprovalId([1; 16]);
     assert_eq!(refused(world.acquire(waiting, Some(unknown))).code, Code::ApprovalUnknown);

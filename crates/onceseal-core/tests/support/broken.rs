@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use onceseal_core::action::ActionState;
 use onceseal_core::approval::ApprovalRow;
 use onceseal_core::command::{Command, Stamped};
 use onceseal_core::decide::{Verdict, decide, evolve};
@@ -95,11 +96,19 @@ pub(crate) fn see_approval(view: &mut View, id: ApprovalId, change: impl FnOnce(
     view.load(stream, Loaded::Row(Arc::new(stored)));
 }
 
-/// The approval that a call presents.
-pub(crate) fn presented(command: &Stamped) -> Option<ApprovalId> {
-    match &command.command {
-        Command::Run(run) => run.approval,
-        Command::Acquire(acquire) => acquire.approval,
+/// The approval that a call presents, or that its action waits for.
+pub(crate) fn presented(view: &View, command: &Stamped) -> Option<ApprovalId> {
+    let (action, approval) = match &command.command {
+        Command::Run(run) => (run.action, run.approval),
+        Command::Acquire(acquire) => (Some(acquire.action), acquire.approval),
+        _ => (None, None),
+    };
+    let waits = || match &seen(view, &StreamId::action(action?))?.row {
+        Row::Action(row) => match row.state {
+            ActionState::Waiting { approval } => Some(approval),
+            _ => None,
+        },
         _ => None,
-    }
+    };
+    approval.or_else(waits)
 }

@@ -68,11 +68,15 @@ impl<'r> World<'r> {
     }
 
     /// Makes a policy the active one, even if it was so before.
-    pub(crate) fn activate(&mut self, yaml: &str) -> Arc<ActivePolicy> {
+    pub(crate) fn activate(&mut self, yaml: &str) {
+        self.run(World::activation(yaml));
+    }
+
+    /// The command that does so.
+    pub(crate) fn activation(yaml: &str) -> Command {
         let policy = Policy::from_yaml(yaml.as_bytes()).expect("a sound policy");
         let policy = Arc::new(ActivePolicy::compile(policy.document()).expect("a sound policy"));
-        self.run(Command::Activate(Activate { policy: policy.clone(), again: true, person: None }));
-        policy
+        Command::Activate(Activate { policy, again: true, person: None })
     }
 
     /// The active policy.
@@ -92,6 +96,8 @@ impl<'r> World<'r> {
         let command = Stamped { command, made_at, nonce: Nonce(nonce) };
         let mut pinned = self.pinned.clone();
         let decided = settle_on(self.rules, &mut pinned, self, &command, self.now);
+        let again = settle_on(self.rules, &mut pinned, self, &command, self.now);
+        assert_eq!(decided.verdict, again.verdict, "the same gives the same: {:?}", command.command);
         assert!(decided.rounds <= ROUNDS, "{} rounds for {:?}", decided.rounds, command.command);
         self.pinned = pinned;
         let verdict = decided.verdict;
@@ -144,14 +150,6 @@ impl<'r> World<'r> {
         match self.row(&StreamId::approval(id)) {
             Some(Row::Approval(row)) => row,
             other => panic!("no approval {id}: {other:?}"),
-        }
-    }
-
-    /// The row of the effect with this key.
-    pub(crate) fn effect(&self, key: &str) -> Option<&onceseal_core::effect::EffectRow> {
-        match self.row(&self.pinned.tenant.effect(key))? {
-            Row::Effect(row) => Some(row),
-            other => panic!("no effect {key}: {other:?}"),
         }
     }
 

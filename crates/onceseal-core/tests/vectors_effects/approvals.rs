@@ -11,7 +11,8 @@ use onceseal_core::stream::StreamId;
 use onceseal_core::time::Span;
 use serde_json::Value as Json;
 
-use crate::calls::{Call, asked, attempt, call};
+use crate::calls::{Call, call};
+use crate::doing::{asked, attempt};
 use crate::executor::Real;
 use crate::world::{World, noon};
 use crate::{Adapted, action, moment, refusal, run, text, word};

@@ -6,6 +6,8 @@
 
 #[path = "../support/calls.rs"]
 mod calls;
+#[path = "../support/doing.rs"]
+mod doing;
 #[path = "../support/executor.rs"]
 mod executor;
 #[path = "../support/world.rs"]

@@ -8,7 +8,7 @@ use onceseal_core::reply::Reply;
 use onceseal_core::time::{Span, Timestamp};
 use serde_json::Value as Json;
 
-use crate::calls::attempt;
+use crate::doing::attempt;
 use crate::executor::Real;
 use crate::world::World;
 use crate::{Adapted, action, moment, refusal, run, seconds, text, word};

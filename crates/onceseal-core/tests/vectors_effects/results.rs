@@ -8,7 +8,8 @@ use onceseal_core::journal::Payload;
 use onceseal_core::json::{self, Limits};
 use serde_json::Value as Json;
 
-use crate::calls::{attempt, call, settle};
+use crate::calls::{call, settle};
+use crate::doing::attempt;
 use crate::executor::{Real, Shelf};
 use crate::world::World;
 use crate::{Adapted, run, text};

@@ -10,7 +10,8 @@ use onceseal_core::json::{self, Limits};
 use onceseal_core::reply::{Attempt, Reply};
 use onceseal_core::time::Span;
 
-use crate::calls::{Call, asked, attempt, call, identity, settle};
+use crate::calls::{Call, call, identity, settle};
+use crate::doing::{asked, attempt};
 use crate::executor::Real;
 use crate::world::World;
 

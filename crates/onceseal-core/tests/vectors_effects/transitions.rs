@@ -6,7 +6,8 @@ use onceseal_core::reply::Reply;
 use onceseal_core::time::{Span, Timestamp};
 use serde_json::Value as Json;
 
-use crate::calls::{attempt, identity, settle};
+use crate::calls::{identity, settle};
+use crate::doing::attempt;
 use crate::executor::{Real, Shelf};
 use crate::world::World;
 use crate::{Adapted, action, moment, refusal, run, seconds, text, word};

@@ -19,7 +19,7 @@ macro_rules! usable {
     ($status:ident) => {
         Broken {
             view: |_, view, command, _| {
-                if let Some(id) = presented(command) {
+                if let Some(id) = presented(view, command) {
                     see_approval(view, id, |row| {
                         if row.status == Status::$status {
                             (row.status, row.expires_at) = (Status::Granted, Timestamp::MAX);
@@ -59,7 +59,7 @@ pub(crate) fn approvals() -> Vec<Mutant> {
             bounds: plain(1, 1),
             rules: Broken {
                 view: |_, view, command, _| {
-                    if let (Command::Run(run), Some(id)) = (&command.command, presented(command)) {
+                    if let (Command::Run(run), Some(id)) = (&command.command, presented(view, command)) {
                         see_approval(view, id, |row| {
                             row.private.bound.action_hash = Some(run.proposal.action_hash());
                         });
@@ -74,7 +74,7 @@ pub(crate) fn approvals() -> Vec<Mutant> {
             bounds: plain(1, 1),
             rules: Broken {
                 view: |_, view, command, _| {
-                    if let (Command::Run(run), Some(id)) = (&command.command, presented(command)) {
+                    if let (Command::Run(run), Some(id)) = (&command.command, presented(view, command)) {
                         see_approval(view, id, |row| row.private.bound.rule = run.proposal.rule());
                     }
                 },
@@ -87,7 +87,7 @@ pub(crate) fn approvals() -> Vec<Mutant> {
             bounds: plain(1, 1),
             rules: Broken {
                 view: |_, view, command, _| {
-                    if let Some(id) = presented(command) {
+                    if let Some(id) = presented(view, command) {
                         see_approval(view, id, |row| row.expires_at = Timestamp::MAX);
                     }
                 },
@@ -232,7 +232,7 @@ pub(crate) fn approvals() -> Vec<Mutant> {
 
 /// Records something of a granted approval when a call that presents it is refused.
 fn spoil(view: &View, command: &Stamped, verdict: &mut Verdict, body: Body) {
-    let Some(stream) = presented(command).map(StreamId::approval) else { return };
+    let Some(stream) = presented(view, command).map(StreamId::approval) else { return };
     let granted = match seen(view, &stream).map(|stored| &stored.row) {
         Some(Row::Approval(row)) => row.status == Status::Granted,
         _ => false,
