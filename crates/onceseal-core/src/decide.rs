@@ -51,7 +51,7 @@ pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
             let id = run.action.unwrap_or_else(|| command.action());
             let key = run.proposal.key_for(id);
             let mut reads = vec![
-                Read::Stream(tenant.policy()),
+                Read::Stream(pinned.policy_stream),
                 Read::Stream(StreamId::action(id)),
                 Read::Stream(tenant.effect(&key)),
             ];
@@ -60,7 +60,7 @@ pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
         }
         Command::Acquire(acquire) => {
             let mut reads = vec![
-                Read::Stream(tenant.policy()),
+                Read::Stream(pinned.policy_stream),
                 Read::Stream(StreamId::action(acquire.action)),
                 Read::Payload(StreamId::action(acquire.action), 1),
             ];
@@ -72,16 +72,16 @@ pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
         Command::Renew(renew) => attempt(renew.attempt),
         Command::Settle(settle) => attempt(settle.attempt),
         Command::Reconcile(reconcile) => vec![Read::Stream(reconcile.effect)],
-        Command::Resolve(resolve) => vec![Read::Stream(resolve.effect), Read::Stream(tenant.policy())],
+        Command::Resolve(resolve) => vec![Read::Stream(resolve.effect), Read::Stream(pinned.policy_stream)],
         Command::Lapse(stream) => vec![Read::Stream(*stream)],
         Command::Answer(answer) => {
-            vec![Read::Stream(StreamId::approval(answer.approval)), Read::Stream(tenant.policy())]
+            vec![Read::Stream(StreamId::approval(answer.approval)), Read::Stream(pinned.policy_stream)]
         }
         Command::Revoke(revocation) => {
-            vec![Read::Stream(StreamId::approval(revocation.approval)), Read::Stream(tenant.policy())]
+            vec![Read::Stream(StreamId::approval(revocation.approval)), Read::Stream(pinned.policy_stream)]
         }
         Command::Activate(activate) => {
-            vec![Read::Stream(tenant.policy()), Read::Policy(activate.policy.hash)]
+            vec![Read::Stream(pinned.policy_stream), Read::Policy(activate.policy.hash)]
         }
         Command::Accept(_) | Command::Create => vec![Read::Stream(tenant.store())],
         Command::Note(_) => vec![],

@@ -107,7 +107,7 @@ pub(crate) fn member(name: &str, value: &impl Json, out: &mut String) {
     if value.absent() {
         return;
     }
-    if !out.ends_with('{') {
+    if out.as_bytes().last() != Some(&b'{') {
         out.push(',');
     }
     out.push('"');

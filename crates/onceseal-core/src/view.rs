@@ -14,7 +14,7 @@ use crate::id::{ActionId, ApprovalId};
 use crate::journal::{Index, Key, Payload, Row, Stored};
 use crate::policy::{ActivePolicy, PolicyRow};
 use crate::store::StoreRow;
-use crate::stream::{StreamId, Tenant};
+use crate::stream::{StreamId, StreamMap, Tenant};
 
 /// Something that must be seen before a command can be decided.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,14 +77,16 @@ pub struct Pinned {
     pub tenant: Tenant,
     /// Who owns the store, as `os:<login>`; nobody in memory.
     pub owner: Option<String>,
+    /// The stream of the active policy, which nearly every command reads.
+    pub policy_stream: StreamId,
     policies: BTreeMap<Hash, Option<Arc<ActivePolicy>>>,
 }
 
 impl Pinned {
     /// The constants of a tenant, with no policy known yet.
     #[must_use]
-    pub const fn new(tenant: Tenant, owner: Option<String>) -> Pinned {
-        Pinned { tenant, owner, policies: BTreeMap::new() }
+    pub fn new(tenant: Tenant, owner: Option<String>) -> Pinned {
+        Pinned { policy_stream: tenant.policy(), tenant, owner, policies: BTreeMap::new() }
     }
 
     /// Adds a policy, or the fact that no policy of this hash was ever active.
@@ -117,7 +119,7 @@ impl Pinned {
 /// Rows and ranges, as of one moment.
 #[derive(Debug, Clone, Default)]
 pub struct View {
-    rows: BTreeMap<StreamId, Loaded>,
+    rows: StreamMap<Loaded>,
     found: BTreeMap<Range, Vec<(Vec<u8>, StreamId)>>,
     payloads: BTreeMap<(StreamId, u64), Option<Payload>>,
     /// The keys of the rows, kept once a range has been given: most commands
@@ -254,8 +256,8 @@ impl View {
     ///
     /// # Errors
     /// As [`View::stored`].
-    pub fn policy(&self, tenant: &Tenant) -> Result<Option<&PolicyRow>, Halt> {
-        Ok(self.stored(&tenant.policy())?.and_then(|stored| match &stored.row {
+    pub fn policy(&self, pinned: &Pinned) -> Result<Option<&PolicyRow>, Halt> {
+        Ok(self.stored(&pinned.policy_stream)?.and_then(|stored| match &stored.row {
             Row::Policy(row) => Some(row),
             _ => None,
         }))

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use onceseal_core::code::Code;
-use onceseal_core::command::{Command, Stamped};
+use onceseal_core::command::Stamped;
 use onceseal_core::decide::{Verdict, evolve, fresh, reads, renew};
 use onceseal_core::hash::Hash;
 use onceseal_core::journal::{Head, Index, Key, Kind, Recorded, Stored, seal};
 use onceseal_core::policy::ActivePolicy;
 use onceseal_core::reply::Reply;
-use onceseal_core::stream::{StreamId, StreamKind};
+use onceseal_core::stream::{StreamId, StreamMap};
 use onceseal_core::time::Timestamp;
 use onceseal_core::view::{Halt, Loaded, Pinned, Read, View};
 
@@ -110,10 +110,9 @@ struct Batch<'a> {
     loader: &'a mut dyn Loader,
     decide: &'a Decide,
     view: View,
-    before: BTreeMap<StreamId, Option<Arc<Stored>>>,
-    after: BTreeMap<StreamId, Arc<Stored>>,
-    /// Streams in the order in which they first changed.
-    changed: Vec<StreamId>,
+    /// Streams in the order in which they first changed, each as it was before.
+    changed: Vec<(StreamId, Option<Arc<Stored>>)>,
+    has_changed: StreamMap<()>,
     events: Vec<Recorded>,
 }
 
@@ -127,6 +126,8 @@ struct Folded {
 /// Why a command was not folded.
 enum Stop {
     Need(Vec<Read>),
+    /// A stream it would write has an event of this later moment.
+    Later(Timestamp),
     Refused(StoreError),
 }
 
@@ -141,9 +142,8 @@ impl From<Halt> for Stop {
 
 impl<'a> Batch<'a> {
     fn new(pinned: &'a mut Pinned, loader: &'a mut dyn Loader, decide: &'a Decide) -> Batch<'a> {
-        let (before, after) = (BTreeMap::new(), BTreeMap::new());
-        let (changed, events) = (Vec::new(), Vec::new());
-        Batch { pinned, loader, decide, view: View::default(), before, after, changed, events }
+        let (changed, has_changed, events) = (Vec::new(), StreamMap::default(), Vec::new());
+        Batch { pinned, loader, decide, view: View::default(), changed, has_changed, events }
     }
 
     /// Decides one command. The outer error ends the batch, the inner refuses
@@ -153,41 +153,28 @@ impl<'a> Batch<'a> {
         let Ok(mut needed) = first else { return Ok(Err(StoreError::new(Code::Internal))) };
         if let Some(stream) = fresh(command) {
             // Its name was drawn for this command: there is nothing to look for.
-            self.before.insert(stream, None);
             self.view.load(stream, Loaded::Absent);
         }
-        let mut touched: Vec<StreamId> = Vec::new();
+        let mut now = self.loader.now();
         for _ in 0..ROUNDS_MAX {
             for read in &needed {
                 self.load(read)?;
             }
-            touched.extend(needed.iter().filter_map(|read| match read {
-                Read::Stream(stream) => Some(*stream),
-                _ => None,
-            }));
             crate::fault::reach("after_load")?;
-            let now = self.now(command, &touched);
             let folded = catch_unwind(AssertUnwindSafe(|| self.fold(command, now)));
             crate::fault::reach("after_decide")?;
             match folded {
                 Ok(Ok(folded)) => return Ok(Ok(self.merge(folded))),
                 Ok(Err(Stop::Need(more))) => needed = more,
+                Ok(Err(Stop::Later(newest))) => {
+                    needed.clear();
+                    now = newest;
+                }
                 Ok(Err(Stop::Refused(error))) => return Ok(Err(error)),
                 Err(_) => return Ok(Err(StoreError::new(Code::Internal))),
             }
         }
         Ok(Err(StoreError::with(Code::Internal, "too many rounds of reading")))
-    }
-
-    /// The batch's time, but never before the newest event of a stream that the
-    /// command may write.
-    fn now(&self, command: &Stamped, touched: &[StreamId]) -> Timestamp {
-        // Every action reads the policy and only an activation writes it: one
-        // that was recorded by a fast clock must not set the time of all.
-        let activates = matches!(command.command, Command::Activate(_));
-        let written = touched.iter().filter(|stream| activates || stream.kind != StreamKind::Policy);
-        let newest = written.filter_map(|stream| self.view.stored(stream).ok().flatten());
-        newest.map(|stored| stored.row.updated_at()).fold(self.loader.now(), Timestamp::max)
     }
 
     /// Decides, and folds the events into rows.
@@ -204,6 +191,11 @@ impl<'a> Batch<'a> {
             if let Some(stored) = self.view.shared(&draft.stream)? {
                 rows.insert(draft.stream, stored);
             }
+        }
+        // Time never goes back within a stream, whatever the clock says.
+        let newest = rows.values().map(|stored| stored.row.updated_at()).max();
+        if let Some(newest) = newest.filter(|newest| *newest > now) {
+            return Err(Stop::Later(newest));
         }
         let head = |stream: &StreamId| -> Option<Head> { rows.get(stream).map(|stored| stored.head) };
         let events = seal(&self.pinned.tenant, command, now, verdict.drafts, head);
@@ -231,14 +223,15 @@ impl<'a> Batch<'a> {
     /// Takes what a command has caused into the batch: from here on it cannot fail.
     fn merge(&mut self, folded: Folded) -> Reply {
         let Folded { events, mut rows, reply } = folded;
-        let order =
-            events.iter().map(|event| event.stamp.stream).chain(rows.keys().copied().collect::<Vec<_>>());
-        for stream in order {
+        let written: Vec<StreamId> =
+            events.iter().map(|event| event.stamp.stream).chain(rows.keys().copied()).collect();
+        for stream in written {
             let Some(stored) = rows.remove(&stream) else { continue };
-            self.view.load(stream, Loaded::Row(stored.clone()));
-            if self.after.insert(stream, stored).is_none() {
-                self.changed.push(stream);
+            if self.has_changed.insert(stream, ()).is_none() {
+                let before = self.view.shared(&stream).unwrap_or_default();
+                self.changed.push((stream, before));
             }
+            self.view.load(stream, Loaded::Row(stored));
         }
         for Recorded { stamp, event, payload, .. } in &events {
             // Looked for before it was there.
@@ -260,11 +253,6 @@ impl<'a> Batch<'a> {
         match read {
             Read::Stream(stream) => {
                 let loaded = self.loader.stream(stream)?;
-                let stored = match &loaded {
-                    Loaded::Row(stored) => Some(stored.clone()),
-                    _ => None,
-                };
-                self.before.insert(*stream, stored);
                 self.view.load(*stream, loaded);
             }
             Read::Range(range) => {
@@ -307,12 +295,13 @@ impl<'a> Batch<'a> {
         if policy.hash == hash { Ok(Some(Arc::new(policy))) } else { Err(StoreError::new(Code::Corrupt)) }
     }
 
-    fn changes(mut self) -> Option<Changes> {
-        let mut rows = Vec::with_capacity(self.changed.len());
-        for stream in self.changed {
-            let Some(after) = self.after.remove(&stream) else { continue };
-            rows.push(RowChange { stream, before: self.before.remove(&stream).flatten(), after });
-        }
+    fn changes(self) -> Option<Changes> {
+        let view = &self.view;
+        let rows = self.changed.into_iter().filter_map(|(stream, before)| {
+            let after = view.shared(&stream).ok().flatten()?;
+            Some(RowChange { stream, before, after })
+        });
+        let rows: Vec<RowChange> = rows.collect();
         (!rows.is_empty()).then_some(Changes { events: self.events, rows })
     }
 }

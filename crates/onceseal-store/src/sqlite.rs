@@ -6,9 +6,11 @@
 
 mod open;
 mod pool;
+mod recent;
 mod rows;
 mod schema;
 mod statements;
+mod transaction;
 mod writer;
 
 pub(crate) use open::Connector;

@@ -147,7 +147,7 @@ struct Call {
 
 /// The policy that is active now.
 pub(crate) fn active_policy(case: &Case<'_>) -> Result<Option<Arc<ActivePolicy>>, Halt> {
-    let Some(row) = case.view.policy(&case.pinned.tenant)? else { return Ok(None) };
+    let Some(row) = case.view.policy(case.pinned)? else { return Ok(None) };
     match case.pinned.policy(row.active)? {
         Some(policy) => Ok(Some(policy.clone())),
         None => Err(Halt::Unreadable),

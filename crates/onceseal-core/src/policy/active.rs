@@ -89,20 +89,18 @@ pub(crate) fn activate(case: &mut Case<'_>, activate: &Activate) -> Result<Reply
     if activate.person.as_ref().is_some_and(|person| !limits::is_name(person)) {
         return Ok(Code::PersonInvalid.into());
     }
-    let tenant = &case.pinned.tenant;
     let hash = activate.policy.hash;
-    let previous = case.view.policy(tenant)?.map(|row| row.active);
+    let previous = case.view.policy(case.pinned)?.map(|row| row.active);
     if previous == Some(hash) {
         return Ok(Reply::Policy { active: hash, changed: false });
     }
     if !activate.again && case.pinned.policy(hash)?.is_some() {
         return Ok(Code::PolicyFileOld.into());
     }
-    let stream = tenant.policy();
     let payload = case.payload(&activate.policy.text);
     let sealed = ActivatedSealed { person: activate.person.clone(), text: Some(payload.hash()) };
     let body = Body::PolicyActivated(Activated { policy: hash, previous }, sealed);
-    case.record_with(stream, Refs::NONE, body, Some(payload));
+    case.record_with(case.pinned.policy_stream, Refs::NONE, body, Some(payload));
     Ok(Reply::Policy { active: hash, changed: true })
 }
 

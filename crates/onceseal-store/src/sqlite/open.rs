@@ -126,7 +126,7 @@ impl Connector {
         connection.execute_batch(
             "PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA checkpoint_fullfsync=ON;
              PRAGMA wal_autocheckpoint=1000; PRAGMA journal_size_limit=67108864;
-             PRAGMA temp_store=MEMORY; PRAGMA cache_size=-16384; PRAGMA cell_size_check=ON;",
+             PRAGMA temp_store=MEMORY; PRAGMA cache_size=-4096; PRAGMA cell_size_check=ON;",
         )?;
         Ok(connection)
     }

@@ -121,7 +121,9 @@ mod tests {
         for (name, source) in [
             ("open.rs", include_str!("open.rs")),
             ("pool.rs", include_str!("pool.rs")),
+            ("recent.rs", include_str!("recent.rs")),
             ("rows.rs", include_str!("rows.rs")),
+            ("transaction.rs", include_str!("transaction.rs")),
             ("writer.rs", include_str!("writer.rs")),
         ] {
             let found: Vec<&str> = source.lines().filter(|line| line.contains("SELECT ")).collect();
