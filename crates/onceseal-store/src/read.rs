@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use onceseal_core::code::Code;
 use onceseal_core::hash::Hash;
-use onceseal_core::journal::{Event, Index, Payload, Stamp, Stored};
+use onceseal_core::journal::{Event, Index, Key, Payload, Stamp, Stored};
+use onceseal_core::policy::ActivePolicy;
 use onceseal_core::stream::StreamId;
 use onceseal_core::view::Loaded;
 
@@ -152,4 +154,27 @@ pub fn row_of(loaded: Loaded) -> Option<Stored> {
         Loaded::Row(stored) => Some(Arc::unwrap_or_clone(stored)),
         Loaded::Absent | Loaded::Unreadable => None,
     }
+}
+
+/// The policy of this hash, if it ever was active, as a snapshot has it.
+///
+/// # Errors
+/// `corrupt` if its text is not what its hash says, `erased` if there is none.
+pub fn policy(snapshot: &dyn Snapshot, hash: Hash) -> Result<Option<Arc<ActivePolicy>>, StoreError> {
+    let Key { index, bytes } = Key::of(Index::PolicyText, &[&hash.0]);
+    let page = Page { index, from: bytes.clone(), to: bytes, after: None, newest_first: true, limit: 1 };
+    let Some(hit) = snapshot.keys(&page)?.into_iter().next() else { return Ok(None) };
+    policy_of(snapshot, &hit.stream, hit.sequence, hash).map(Some)
+}
+
+/// The text beside an activation, compiled again and held against its hash.
+pub(crate) fn policy_of(
+    snapshot: &dyn Snapshot,
+    stream: &StreamId,
+    sequence: u64,
+    hash: Hash,
+) -> Result<Arc<ActivePolicy>, StoreError> {
+    let payload = snapshot.payload(stream, sequence)?.ok_or_else(|| StoreError::new(Code::Erased))?;
+    let policy = ActivePolicy::restore(&payload.text)?;
+    if policy.hash == hash { Ok(Arc::new(policy)) } else { Err(StoreError::new(Code::Corrupt)) }
 }

@@ -9,9 +9,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use onceseal_core::code::Code;
 use onceseal_core::command::{Command, Nonce, Stamped};
 use onceseal_core::hash::Hash;
-use onceseal_core::journal::{Index, Key, Row};
+use onceseal_core::journal::Row;
 use onceseal_core::policy::ActivePolicy;
-use onceseal_core::stream::{StreamId, Tenant};
+use onceseal_core::stream::Tenant;
 use onceseal_core::time::Timestamp;
 use onceseal_core::view::{Loaded, Pinned};
 
@@ -20,7 +20,7 @@ use crate::error::StoreError;
 use crate::executor::{Executor, Outcome};
 use crate::parts::{Options, Parts, ReadingParts, fill};
 use crate::queue::{Next, Queue, Ticket};
-use crate::read::{Page, Readers, Snapshot};
+use crate::read::{self, Readers, Snapshot};
 use crate::turnstile::Turnstile;
 
 /// An open store of one tenant. Cheap to share behind an `Arc`.
@@ -149,7 +149,9 @@ impl Store {
             Loaded::Unreadable => Err(StoreError::new(Code::Corrupt)),
             // Every event of this stream is an activation, the newest of them the active one.
             Loaded::Row(stored) => match &stored.row {
-                Row::Policy(row) => policy_of(snapshot, &stream, stored.head.sequence, row.active).map(Some),
+                Row::Policy(row) => {
+                    read::policy_of(snapshot, &stream, stored.head.sequence, row.active).map(Some)
+                }
                 _ => Err(StoreError::new(Code::Corrupt)),
             },
         })
@@ -160,19 +162,7 @@ impl Store {
     /// # Errors
     /// As [`Store::active_policy`].
     pub fn policy(&self, hash: Hash) -> Result<Option<Arc<ActivePolicy>>, StoreError> {
-        let key = Key::of(Index::PolicyText, &[&hash.0]);
-        self.read(|snapshot| {
-            let page = Page {
-                index: key.index,
-                from: key.bytes.clone(),
-                to: key.bytes.clone(),
-                after: None,
-                newest_first: true,
-                limit: 1,
-            };
-            let Some(hit) = snapshot.keys(&page)?.into_iter().next() else { return Ok(None) };
-            policy_of(snapshot, &hit.stream, hit.sequence, hash).map(Some)
-        })
+        self.read(|snapshot| read::policy(snapshot, hash))
     }
 
     /// Runs `sweep` if no other process is sweeping now.
@@ -225,18 +215,6 @@ impl Drop for Store {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-/// The text beside an activation, compiled again and held against its hash.
-fn policy_of(
-    snapshot: &dyn Snapshot,
-    stream: &StreamId,
-    sequence: u64,
-    hash: Hash,
-) -> Result<Arc<ActivePolicy>, StoreError> {
-    let payload = snapshot.payload(stream, sequence)?.ok_or_else(|| StoreError::new(Code::Erased))?;
-    let policy = ActivePolicy::restore(&payload.text)?;
-    if policy.hash == hash { Ok(Arc::new(policy)) } else { Err(StoreError::new(Code::Corrupt)) }
 }
 
 /// The writer's thread: batches until the queue is closed.

@@ -11,14 +11,14 @@ use onceseal_core::action::{ActionRow, ActionState, Answer, ended_number};
 use onceseal_core::approval::{ApprovalRow, Status};
 use onceseal_core::code::Code;
 use onceseal_core::effect::{EffectRow, EffectState};
-use onceseal_core::id::{ActionId, ApprovalId, ReceiptId};
-use onceseal_core::journal::{Index, Key, Row};
+use onceseal_core::id::{ActionId, ApprovalId};
+use onceseal_core::journal::{Index, Row};
 use onceseal_core::json::{self, Limits, Object, Value};
 use onceseal_core::stream::{StreamId, StreamKind};
 use onceseal_core::time::Timestamp;
 use onceseal_core::view::Loaded;
 use onceseal_store::StoreError;
-use onceseal_store::read::{Hit, Page, Snapshot, StoredEvent, row_of};
+use onceseal_store::read::{Page, Snapshot, StoredEvent, row_of};
 
 pub use attention::{Attention, Waiting};
 
@@ -187,57 +187,6 @@ impl Control {
         Ok(self.store().read(|snapshot| snapshot.log(after, limit))?)
     }
 
-    /// Receipts, newest first unless asked otherwise: each with the event that
-    /// carries it.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn receipts(
-        &self,
-        after: Option<ReceiptId>,
-        newest_first: bool,
-        limit: usize,
-    ) -> Result<Vec<(ReceiptId, StreamId, u64)>, Error> {
-        let (mut from, mut to) = ([0; 16], [0xff; 16]);
-        match after {
-            Some(id) if newest_first => to = step(id.0, false),
-            Some(id) => from = step(id.0, true),
-            None => {}
-        }
-        let page = Page {
-            index: Index::Receipt,
-            from: from.to_vec(),
-            to: to.to_vec(),
-            after: None,
-            newest_first,
-            limit,
-        };
-        let hits = self.store().read(|snapshot| snapshot.keys(&page))?;
-        let receipt = |hit: Hit| Some((ReceiptId(hit.key.try_into().ok()?), hit.stream, hit.sequence));
-        Ok(hits.into_iter().filter_map(receipt).collect())
-    }
-
-    /// Where a receipt's event stands.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn receipt_place(&self, id: ReceiptId) -> Result<Option<(StreamId, u64)>, Error> {
-        Ok(self.store().read(|snapshot| place_of(snapshot, id))?)
-    }
-
-    /// The action a receipt is about.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn receipt_action(&self, id: ReceiptId) -> Result<Option<ActionId>, Error> {
-        let Some((stream, sequence)) = self.receipt_place(id)? else { return Ok(None) };
-        if stream.kind == StreamKind::Action {
-            return Ok(Some(ActionId(stream.name)));
-        }
-        let event = self.events(&stream, sequence, 1)?.pop();
-        Ok(event.and_then(|event| event.event).and_then(|event| event.refs.action))
-    }
-
     fn row(&self, stream: &StreamId) -> Result<Option<Row>, Error> {
         let loaded = self.store().read(|snapshot| snapshot.stream(stream))?;
         if loaded == Loaded::Unreadable {
@@ -245,30 +194,6 @@ impl Control {
         }
         Ok(row_of(loaded).map(|stored| stored.row))
     }
-}
-
-/// Where a receipt's event stands.
-pub(crate) fn place_of(
-    snapshot: &dyn Snapshot,
-    id: ReceiptId,
-) -> Result<Option<(StreamId, u64)>, StoreError> {
-    let key = Key::of(Index::Receipt, &[&id.0]);
-    let page = Page {
-        index: key.index,
-        from: key.bytes.clone(),
-        to: key.bytes,
-        after: None,
-        newest_first: false,
-        limit: 1,
-    };
-    let hit = snapshot.keys(&page)?.into_iter().next();
-    Ok(hit.map(|hit| (hit.stream, hit.sequence)))
-}
-
-/// The id before or after one, as 128-bit numbers.
-fn step(id: [u8; 16], up: bool) -> [u8; 16] {
-    let n = u128::from_be_bytes(id);
-    if up { n.saturating_add(1) } else { n.saturating_sub(1) }.to_be_bytes()
 }
 
 fn list(

@@ -56,11 +56,9 @@ fn list(context: &Context, list: &List) -> Result<ExitCode, CliError> {
     let mut next = None;
     if let Some(control) = context.read()? {
         let found = control.receipts(after, *newest, limit)?;
-        next = found.last().filter(|_| found.len() == limit).map(|(id, ..)| id.to_string());
-        for (id, ..) in found {
-            let mut receipt = as_object(control.receipt(id)?.ok_or_else(list::corrupt)?);
-            // The whole document is `receipts show`.
-            receipt.remove("events");
+        next = found.last().filter(|_| found.len() == limit).map(|(id, _)| id.to_string());
+        for (_, document) in found {
+            let receipt = as_object(document);
             table.row(row(&receipt));
             items.push(receipt.into());
         }

@@ -37,7 +37,8 @@ fn assert_error_hidden(what: &str, error: &Error) {
 
 /// Every document that the engine renders of a store, but what is revealed.
 fn assert_store_hidden(control: &Control) {
-    for (id, _, _) in control.receipts(None, false, 100).expect("readable") {
+    for (id, listed) in control.receipts(None, false, 100).expect("readable") {
+        assert_hidden("listed receipt", &json::canonical(&listed));
         let document = control.receipt(id).expect("readable").expect("there");
         assert_hidden("receipt", &json::canonical(&document));
     }
