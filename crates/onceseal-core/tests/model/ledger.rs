@@ -68,8 +68,8 @@ impl PartialEq for Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn get(&self, stream: &StreamId) -> Option<&Stored> {
-        self.cells.get(stream).map(|cell| &*cell.stored)
+    pub(crate) fn get(&self, stream: &StreamId) -> Option<&Arc<Stored>> {
+        self.cells.get(stream).map(|cell| &cell.stored)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&StreamId, &Cell)> {

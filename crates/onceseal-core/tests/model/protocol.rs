@@ -81,6 +81,7 @@ pub(crate) struct Protocol {
     pub(crate) keys: [StreamId; 2],
     proposals: Vec<[Proposal; 2]>,
     payloads: Vec<Payload>,
+    ask_ids: Vec<ApprovalId>,
 }
 
 /// What is so, and what has been.
@@ -163,7 +164,8 @@ impl Protocol {
         for policy in &policies {
             pinned.know(policy.hash, Some(policy.clone()));
         }
-        Protocol { rules, bounds, pinned, policies, keys, proposals, payloads }
+        let ask_ids = (0..=bounds.asks).map(|ask| stamp(ask, Command::Create).approval()).collect();
+        Protocol { rules, bounds, pinned, policies, keys, proposals, payloads, ask_ids }
     }
 
     pub(crate) fn proposal(&self, content: usize, policy: usize) -> &Proposal {
@@ -201,17 +203,11 @@ impl Protocol {
 
     /// The id of the n-th request.
     pub(crate) fn ask_id(&self, ask: usize) -> ApprovalId {
-        self.stamp(ask, Command::Create).approval()
+        self.ask_ids[ask]
     }
 
     pub(crate) fn ask_of(&self, state: &State, id: ApprovalId) -> Option<usize> {
         (0..state.asks.len()).find(|ask| self.ask_id(*ask) == id)
-    }
-
-    /// A command in a state with so many requests: so ids do not depend on the
-    /// order in which other things happened.
-    pub(crate) fn stamp(&self, asks: usize, command: Command) -> Stamped {
-        Stamped { command, made_at: 0, nonce: Nonce([u8::try_from(asks).expect("few"); 16]) }
     }
 
     /// An id that no action of this content has.
@@ -243,6 +239,12 @@ impl Protocol {
     pub(crate) fn payload_of(&self, action: ActionId) -> &Payload {
         &self.payloads[self.content_of(action)]
     }
+}
+
+/// A command in a state with so many requests: so ids do not depend on the
+/// order in which other things happened.
+pub(crate) fn stamp(asks: usize, command: Command) -> Stamped {
+    Stamped { command, made_at: 0, nonce: Nonce([u8::try_from(asks).expect("few"); 16]) }
 }
 
 fn propose(tenant: &Tenant, policy: &ActivePolicy, content: usize) -> Proposal {
@@ -298,7 +300,7 @@ pub(crate) struct Here<'a>(pub(crate) &'a Protocol, pub(crate) &'a Ledger);
 
 impl Shelf for Here<'_> {
     fn loaded(&self, stream: &StreamId) -> Loaded {
-        self.1.get(stream).map_or(Loaded::Absent, |stored| Loaded::Row(Arc::new(stored.clone())))
+        self.1.get(stream).map_or(Loaded::Absent, |stored| Loaded::Row(stored.clone()))
     }
 
     fn found(&self, range: &Range) -> Vec<(Vec<u8>, StreamId)> {

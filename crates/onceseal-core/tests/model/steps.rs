@@ -19,7 +19,7 @@ use crate::ghost::{
     P04_FENCED, P12_RECEIPT, Ran,
 };
 use crate::ledger::{TICK, now, ticks};
-use crate::protocol::{Here, Protocol, State, Step};
+use crate::protocol::{Here, Protocol, State, Step, stamp};
 
 /// Most rounds of reads that a verdict may need.
 const ROUNDS: usize = 5;
@@ -68,7 +68,7 @@ impl Protocol {
 
     /// Decides a command on the rows, and folds what it causes into them.
     pub(crate) fn submit(&self, state: &mut State, command: Command) -> Reply {
-        let stamped = self.stamp(state.asks.len(), command);
+        let stamped = stamp(state.asks.len(), command);
         let mut pinned = self.pinned.clone();
         let here = Here(self, &state.ledger);
         let Decided { verdict, rounds } = settle_on(self.rules, &mut pinned, &here, &stamped, now());
