@@ -221,6 +221,15 @@ impl Proposal {
         Ok(proposal)
     }
 
+    /// Whether both ask for the same under one policy, whatever their hashes:
+    /// those of a recorded action may have been taken under another.
+    #[must_use]
+    pub fn is_same_call(&self, other: &Proposal) -> bool {
+        let Proposal { name, text, principal, environment, resource, .. } = self;
+        (name, text, principal) == (&other.name, &other.text, &other.principal)
+            && (environment, resource) == (&other.environment, &other.resource)
+    }
+
     fn hash(&mut self, tenant: &Tenant, entry: Option<&Entry>) {
         let redacted = redact(&tenant.key, entry.map_or(&[], |entry| &entry.redact), &self.arguments);
         let shown = redacted.as_ref().unwrap_or(&self.arguments);

@@ -3,6 +3,7 @@
 //! Whatever the way, the state of the action is looked at first, then the
 //! policy decides; what follows stands in `permit`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::action::event::Decided;
@@ -92,48 +93,53 @@ pub(crate) fn run(case: &mut Case<'_>, run: &Run) -> Result<Reply, Halt> {
     }
     let id = run.action.unwrap_or_else(|| case.command.action());
     let known = case.view.action(id)?.cloned();
+    let mut proposal = Cow::Borrowed(&run.proposal);
     if let Some(row) = &known {
         match &row.private.proposal {
             None => return Ok(Code::Erased.into()),
-            Some(proposed) if proposed.action_hash != run.proposal.action_hash() => {
-                return Ok(Code::IdReused.into());
-            }
-            Some(_) => {}
+            Some(proposed) if proposed.action_hash == proposal.action_hash() => {}
+            // Another call, or hashed under a policy that redacted or named otherwise.
+            Some(_) => match recorded(case, &policy, id, row)? {
+                Ok(recorded) if recorded.is_same_call(&proposal) => proposal = Cow::Owned(recorded),
+                Ok(_) | Err(Code::OutOfBounds) => return Ok(Code::IdReused.into()),
+                Err(code) => return Ok(code.into()),
+            },
         }
     }
-    proceed(
-        case,
-        &run.proposal,
-        policy,
-        Call {
-            id,
-            known,
-            approval: run.approval,
-            reach: run.reach,
-            lease: run.lease,
-            deadline: run.deadline,
-        },
-    )
+    let Run { approval, reach, lease, deadline, .. } = *run;
+    proceed(case, &proposal, policy, Call { id, known, approval, reach, lease, deadline })
 }
 
 pub(crate) fn acquire(case: &mut Case<'_>, acquire: &Acquire) -> Result<Reply, Halt> {
     let Some(policy) = active_policy(case)? else { return Ok(Code::PolicyMissing.into()) };
     let id = acquire.action;
     let Some(known) = case.view.action(id)?.cloned() else { return Ok(Code::ActionUnknown.into()) };
+    let proposal = match recorded(case, &policy, id, &known)? {
+        Ok(proposal) => proposal,
+        Err(code) => return Ok(code.into()),
+    };
+    let Acquire { approval, reach, lease, deadline, .. } = *acquire;
+    proceed(case, &proposal, policy, Call { id, known: Some(known), approval, reach, lease, deadline })
+}
+
+/// What was proposed under this id, as the active policy takes it; its hashes
+/// are those it was proposed with.
+fn recorded(
+    case: &Case<'_>,
+    policy: &ActivePolicy,
+    id: ActionId,
+    row: &ActionRow,
+) -> Result<Result<Proposal, Code>, Halt> {
     let payload = case.view.payload(StreamId::action(id), 1)?;
-    let (Some(proposed), Some(payload)) = (&known.private.proposal, payload) else {
-        return Ok(Code::Erased.into());
+    let (Some(proposed), Some(payload)) = (&row.private.proposal, payload) else {
+        return Ok(Err(Code::Erased));
     };
     if payload.hash() != proposed.arguments {
         return Err(Halt::Unreadable);
     }
-    let proposal = match Proposal::restore(&case.pinned.tenant, &policy, proposed, &payload.text) {
-        Ok(proposal) => proposal,
-        // The policy's entry no longer takes what was once proposed.
-        Err(_) => return Ok(Code::OutOfBounds.into()),
-    };
-    let Acquire { approval, reach, lease, deadline, .. } = *acquire;
-    proceed(case, &proposal, policy, Call { id, known: Some(known), approval, reach, lease, deadline })
+    // The policy's entry may no longer take what was once proposed.
+    let restored = Proposal::restore(&case.pinned.tenant, policy, proposed, &payload.text);
+    Ok(restored.map_err(|_| Code::OutOfBounds))
 }
 
 struct Call {

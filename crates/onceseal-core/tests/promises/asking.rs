@@ -7,7 +7,7 @@ use onceseal_core::effect::Outcome;
 use onceseal_core::reply::Reply;
 use onceseal_core::time::Span;
 
-use crate::calls::Call;
+use crate::calls::{Call, call};
 use crate::doing::{asked, attempt};
 use crate::executor::Real;
 use crate::world::{World, noon};
@@ -147,6 +147,24 @@ fn a_caller_resumes_by_its_own_id_whatever_the_state() {
     assert_eq!(refused(world.call(Call { action: Some(id), ..pay(6) })).code, Code::IdReused);
     assert_eq!(refused(world.call(Call { action: Some(id), ..send(1) })).code, Code::IdReused);
     world.check();
+}
+
+#[test]
+fn a_known_id_means_the_same_call_also_when_the_policy_redacts_or_names_otherwise_now() {
+    let id = onceseal_core::id::ActionId([5; 16]);
+    let noted =
+        |note: &str| Call { action: Some(id), ..call("send", &format!(r#"{{"id":1,"note":"{note}"}}"#)) };
+    for now in ["redact: [note], ", r#"resource: "box:{note}", "#] {
+        let mut world = pay_world();
+        let started = attempt(world.call(Call { resource: Some("box:x"), ..noted("x") }));
+        world.settle(&started, Outcome::Committed);
+        world.activate(&crate::PAY.replace("send: { ", &format!("send: {{ {now}")));
+        let resource = if now.starts_with("redact") { Some("box:x") } else { None };
+        let again = world.call(Call { resource, ..noted("x") });
+        assert!(matches!(again, Reply::Ended { result: Answer::Committed, .. }), "{again:?}");
+        assert_eq!(refused(world.call(Call { resource, ..noted("y") })).code, Code::IdReused);
+        world.check();
+    }
 }
 
 #[test]
