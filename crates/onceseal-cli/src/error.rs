@@ -17,6 +17,8 @@ pub(crate) const REFUSED: u8 = 1;
 pub(crate) const UNUSABLE: u8 = 2;
 /// Exit status: could not be checked.
 pub(crate) const UNCHECKED: u8 = 3;
+/// Exit status: stdout was closed, as a shell reports of a program that SIGPIPE ended.
+const CLOSED: u8 = 128 + 13;
 
 /// An error as it is shown.
 #[derive(Debug)]
@@ -56,9 +58,10 @@ impl CliError {
         CliError::new(code.as_str(), code.sentence(), REFUSED)
     }
 
-    /// The output was closed: nothing is wrong, and nobody listens.
-    pub(crate) fn silent() -> CliError {
-        CliError { silent: true, exit: 0, ..CliError::new("output_closed", "", 0) }
+    /// The output was closed before all was said: nobody listens, so nothing is
+    /// said of it, but it must not look like success either.
+    pub(crate) fn closed() -> CliError {
+        CliError { silent: true, ..CliError::new("output_closed", "", CLOSED) }
     }
 
     pub(crate) const fn is_silent(&self) -> bool {

@@ -85,8 +85,7 @@ impl Out {
 
 fn unwritten(error: io::Error) -> CliError {
     match error.kind() {
-        // Whoever reads has read enough.
-        io::ErrorKind::BrokenPipe => CliError::silent(),
+        io::ErrorKind::BrokenPipe => CliError::closed(),
         kind => CliError::new("output_failed", format!("stdout cannot be written: {kind}"), 2),
     }
 }

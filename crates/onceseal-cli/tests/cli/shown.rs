@@ -116,3 +116,22 @@ fn the_agent_that_asks_cannot_answer_and_who_is_not_entitled_neither() {
     let id = asked.as_str().expect("a request");
     assert_eq!(project.refused(&["approve", id, "--json"]).error()["code"], "not_entitled");
 }
+
+/// Runs a command whose stdout nobody reads; its exit code.
+fn unread(project: &Project, args: &[&str]) -> Option<i32> {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    project.command(args).stdout(writer).status().expect("run").code()
+}
+
+#[test]
+fn a_closed_output_is_no_success_and_what_cannot_be_shown_is_not_approved() {
+    let project = Project::new();
+    project.refund("txn_0", 1, &[]);
+    let approval = project.asked("txn_1");
+    assert_eq!(unread(&project, &["approve", &approval]), Some(141));
+    assert_eq!(project.json(&["approvals", "show", &approval])["status"], "pending");
+    for args in [&["audit"][..], &["audit", "--json"], &["doctor"], &["effects", "list"], &["events"]] {
+        assert_eq!(unread(&project, args), Some(141), "{args:?}");
+    }
+}
