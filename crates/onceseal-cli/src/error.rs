@@ -165,6 +165,8 @@ impl From<PlaceError> for CliError {
         match (error.command(), error.code()) {
             (Some(command), _) => base.next(command),
             (None, "project_missing") => base.next("onceseal init"),
+            (None, "state_missing") => base.next("onceseal project new"),
+            (None, "project_in_use") => base.next("onceseal project new --forget"),
             (None, "project_copied") => base.next("onceseal project new").next("onceseal project adopt"),
             (None, _) => base,
         }

@@ -176,6 +176,20 @@ impl Place {
         Ok(if found.len() == 0 { Database::New } else { Database::Present })
     }
 
+    /// Says what stands at the database path, where something has to: a project
+    /// is made together with its state, and has lost it if there is none.
+    ///
+    /// # Errors
+    /// `state_missing`, and as [`Place::database_state`].
+    pub fn expect_state(&self) -> Result<Database, PlaceError> {
+        match (self.database_state()?, &self.project) {
+            (Database::Missing, Some(_)) => {
+                Err(PlaceError::at(self.directory.path(), PlaceErrorKind::StateMissing))
+            }
+            (found, _) => Ok(found),
+        }
+    }
+
     /// The real path of the state directory.
     #[must_use]
     pub fn directory(&self) -> &Path {

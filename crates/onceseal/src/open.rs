@@ -64,14 +64,10 @@ impl Opening {
         Ok(Place::find(&self.surroundings, &self.concessions())?)
     }
 
-    /// The place of a store that exists.
+    /// The place of a store that exists; `None` if it was never written to.
     pub(crate) fn existing_place(&self) -> Result<Option<Place>, Error> {
-        let place = match Place::find(&self.surroundings, &self.concessions()) {
-            Ok(place) => place,
-            Err(error) if error.code() == "project_missing" => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        Ok(match place.database_state()? {
+        let place = self.place()?;
+        Ok(match place.expect_state()? {
             Database::Missing | Database::New => None,
             Database::Present => Some(place),
         })
@@ -118,16 +114,18 @@ impl Control {
         Ok(control)
     }
 
-    /// Opens the store of this project, making it if it is missing, under the
-    /// policy that is active in it.
+    /// Opens the store of this project under the policy that is active in it.
+    /// Without a project it makes the store in an explicit state directory.
     ///
     /// # Errors
-    /// An unsafe place, or a store that went back in time.
+    /// An unsafe place, `state_missing` for a project whose state is gone, or a
+    /// store that went back in time.
     pub fn found(opening: &Opening) -> Result<Control, Error> {
         if opening.settings.memory {
             return Control::start(Store::memory(&opening.options())?, None, opening.sweep);
         }
         let place = opening.place()?;
+        place.expect_state()?;
         place.prepare()?;
         Control::at(&place, opening)
     }

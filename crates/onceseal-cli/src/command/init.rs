@@ -23,6 +23,12 @@ pub(crate) fn run(context: &Context) -> Result<ExitCode, CliError> {
     let opening = context.opening(settings)?;
     let (surroundings, concessions) = (&opening.surroundings, opening.concessions());
     let made = place::init(surroundings, &concessions, fresh_id()?)?;
+    let place = opening.place()?;
+    match made.origin {
+        // What the directory was before has its state, or has lost it.
+        Origin::Found | Origin::Restored => drop(place.expect_state()?),
+        Origin::Created => place.prepare()?,
+    }
     if there && made.origin == Origin::Found {
         return Err(CliError::new(
             "already_initialised",
@@ -32,7 +38,6 @@ pub(crate) fn run(context: &Context) -> Result<ExitCode, CliError> {
         .next("onceseal doctor"));
     }
     let wrote = !there && write(&file)?;
-    let place = opening.place()?;
     report(context, &file, wrote, &made, place.directory())
 }
 

@@ -16,7 +16,11 @@ pub(crate) enum Project {
     /// Go on here with this project's state, instead of at the other copy
     Adopt,
     /// Make this copy a project of its own, with new state
-    New,
+    New {
+        /// Also if this is no copy, and what has happened here is forgotten
+        #[arg(long)]
+        forget: bool,
+    },
 }
 
 pub(crate) fn run(context: &Context, project: &Project) -> Result<ExitCode, CliError> {
@@ -24,7 +28,11 @@ pub(crate) fn run(context: &Context, project: &Project) -> Result<ExitCode, CliE
     let concessions = opening.concessions();
     let settled = match project {
         Project::Adopt => place::adopt(&opening.surroundings, &concessions)?,
-        Project::New => place::renew(&opening.surroundings, &concessions, fresh_id()?)?,
+        Project::New { forget } => {
+            let settled = place::renew(&opening.surroundings, &concessions, fresh_id()?, *forget)?;
+            opening.place()?.prepare()?;
+            settled
+        }
     };
     if context.out.is_json() {
         let mut object = Object::new();

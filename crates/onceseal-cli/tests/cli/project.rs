@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::base::{Project, snapshot};
+use crate::base::{Project, refund, snapshot};
 
 #[test]
 fn init_says_where_everything_is_and_who_can_be_told_apart() {
@@ -84,10 +84,64 @@ fn of_two_copies_one_is_adopted_or_made_new() {
 }
 
 #[test]
-fn without_a_project_acting_says_what_to_type() {
+fn p03_a_project_whose_state_is_gone_does_not_begin_again_by_itself() {
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let elsewhere = elsewhere.path().to_str().expect("a path");
+    for lost in ["removed", "HOME", "ONCESEAL_STATE"] {
+        let project = Project::new();
+        project.refund("txn_1", 1, &[]);
+        if lost == "removed" {
+            fs::remove_dir_all(project.state()).expect("removed");
+        }
+        let run = |args: &[&str]| {
+            let mut command = project.command(args);
+            match lost {
+                "HOME" => drop(command.env_remove("XDG_STATE_HOME").env("HOME", elsewhere)),
+                "ONCESEAL_STATE" => drop(command.env("ONCESEAL_STATE", format!("{elsewhere}/state"))),
+                _ => {}
+            }
+            crate::base::ran(command.output().expect("a run"))
+        };
+        let acts = refund("txn_1", 1, &["--json"], "echo x >> again");
+        let acts = acts.each();
+        for args in [&acts[..], &["effects", "list", "--json"], &["audit", "--json"], &["init", "--json"]] {
+            let ran = run(args);
+            let exit = if args[0] == "audit" { 3 } else { 2 };
+            assert_eq!(
+                (ran.code, ran.error()["code"].clone()),
+                (exit, json!("state_missing")),
+                "{lost} {args:?}"
+            );
+            assert_eq!(ran.error()["next"], json!(["onceseal project new"]));
+        }
+        assert_eq!(run(&["doctor"]).code, 1, "{lost}: doctor finds it");
+        assert_eq!(project.read("again"), "", "{lost}: nothing ran");
+        assert_eq!(run(&["project", "new"]).code, 0);
+        assert_eq!(run(&acts).code, 0, "{lost}: it begins again because somebody said so");
+    }
+}
+
+#[test]
+fn the_only_place_of_a_project_is_forgotten_only_on_request() {
+    let project = Project::new();
+    project.refund("txn_1", 1, &[]);
+    let refused = project.run(&["project", "new", "--json"]);
+    assert_eq!((refused.code, refused.error()["code"].clone()), (2, json!("project_in_use")));
+    assert_eq!(project.items(&["effects", "list"]).len(), 1, "it remembers");
+    project.ok(&["project", "new", "--forget"]);
+    assert_eq!(project.items(&["effects", "list"]).len(), 0);
+}
+
+#[test]
+fn without_a_project_nothing_is_read_and_acting_says_what_to_type() {
     let project = Project::empty();
     let ran = project.run(&["exec", "a", "--json", "--", "true"]);
     assert_eq!((ran.code, ran.error()["code"].clone()), (2, json!("config_missing")));
+    for args in [&["audit", "--json"][..], &["pending", "--json"], &["effects", "list", "--json"]] {
+        let ran = project.run(args);
+        let exit = if args[0] == "audit" { 3 } else { 2 };
+        assert_eq!((ran.code, ran.error()["code"].clone()), (exit, json!("project_missing")), "{args:?}");
+    }
     fs::write(project.path("onceseal.yaml"), onceseal::config::STARTER).expect("written");
     let ran = project.run(&["exec", "customer.read", "--json", "--", "true"]);
     assert_eq!((ran.code, ran.error()["code"].clone()), (2, json!("project_missing")));

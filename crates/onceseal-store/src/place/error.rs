@@ -88,6 +88,20 @@ pub enum PlaceErrorKind {
     /// `project_missing`: the default state directory needs a project.
     #[error("no project here; run `onceseal init`, or set ONCESEAL_STATE")]
     ProjectMissing,
+    /// `state_missing`: the project was made with state that is not there now.
+    /// Acting without it would do again what it remembers.
+    #[error(
+        "the project's state is not here: it was made under another account, HOME or ONCESEAL_STATE, or it \
+         was removed; go back to it or restore it, or run `onceseal project new` to begin again with nothing \
+         remembered"
+    )]
+    StateMissing,
+    /// `project_in_use`: a new id would leave state behind that is in use.
+    #[error(
+        "this is the only place of the project, and what its state remembers would be forgotten and could \
+         happen again; pass --forget if it may"
+    )]
+    ProjectInUse,
     /// `project_unreadable`: the project file is not what `init` writes.
     #[error("the project file {0}; restore it, or remove it and run `onceseal init` again")]
     ProjectUnreadable(&'static str),
@@ -153,6 +167,8 @@ impl PlaceError {
             PlaceErrorKind::Filesystem(_) => "state_filesystem",
             PlaceErrorKind::ProjectUnavailable => "project_unavailable",
             PlaceErrorKind::ProjectMissing => "project_missing",
+            PlaceErrorKind::StateMissing => "state_missing",
+            PlaceErrorKind::ProjectInUse => "project_in_use",
             PlaceErrorKind::ProjectUnreadable(_) => "project_unreadable",
             PlaceErrorKind::ProjectCopied => "project_copied",
             PlaceErrorKind::RootsUnreadable(_) => "project_roots_unreadable",

@@ -10,7 +10,7 @@ use super::git::{self, GitExclude};
 use super::ground::Ground;
 use super::project::{self, Project, ProjectId};
 use super::roots::{LockedRoots, Seen};
-use super::{Concessions, Surroundings};
+use super::{Concessions, DATABASE, Surroundings};
 
 /// Where the id of an initialised project came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,17 +75,26 @@ pub fn adopt(surroundings: &Surroundings, concessions: &Concessions) -> Result<P
 }
 
 /// Gives the project here the id `fresh`: it becomes a project of its own, and
-/// the state of the old id stays with the other copy.
+/// the state of the old id stays with the other copy. Where there is no other
+/// and the state is there, it is left behind only if it may be forgotten.
 ///
 /// # Errors
-/// As [`adopt`].
+/// As [`adopt`]; `project_in_use`.
 pub fn renew(
     surroundings: &Surroundings,
     concessions: &Concessions,
     fresh: ProjectId,
+    forget: bool,
 ) -> Result<Project, PlaceError> {
     let (ground, project) = nearest(surroundings, concessions)?;
     let mut record = open_record(&ground, &project.root)?;
+    let alone = record.roots().refuse_copy(project.id, &Seen::at(&project.root)?).is_ok();
+    if alone && !forget {
+        let state = ground.directory(Some(&project))?.path().join(DATABASE);
+        if ground.account.owns_file(&state)?.is_some() {
+            return Err(PlaceError::at(state, PlaceErrorKind::ProjectInUse));
+        }
+    }
     project::write(&project.root, fresh)?;
     record.remember(fresh, Seen::at(&project.root)?)?;
     Ok(Project { id: fresh, on_disk: true, ..project })

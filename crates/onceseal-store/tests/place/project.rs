@@ -147,7 +147,7 @@ fn a_copy_is_refused_until_it_is_adopted_or_renewed() {
     assert_eq!(id_in(&base, "copy").expect("adopted"), id(1));
     assert_eq!(refusal(find(&base.surroundings())), ("project_copied", base.join("copy")));
 
-    let own = renew(&base.surroundings(), &Concessions::default(), id(3)).expect("renewed");
+    let own = renew(&base.surroundings(), &Concessions::default(), id(3), false).expect("renewed");
     assert_eq!((own.id(), own.root()), (id(3), base.join("proj").as_path()));
     assert_eq!(id_in(&base, "proj").expect("its own"), id(3));
     assert_eq!(id_in(&base, "copy").expect("adopted"), id(1));
@@ -239,7 +239,7 @@ fn a_refused_state_leaves_the_project_untouched() {
     assert_eq!(fs::read(base.join("proj/.git/info/exclude")).expect("read"), before);
     for outside in [
         adopt(&base.surroundings(), &Concessions::default()),
-        renew(&base.surroundings(), &Concessions::default(), id(1)),
+        renew(&base.surroundings(), &Concessions::default(), id(1), false),
     ] {
         assert_eq!(refusal(outside).0, "project_missing");
     }
