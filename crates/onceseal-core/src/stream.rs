@@ -1,6 +1,5 @@
 //! Streams: whose events they are, and how they are named.
 
-use std::collections::HashMap;
 use std::fmt;
 
 use crate::action::Action;
@@ -99,9 +98,6 @@ impl Json for StreamId {
         out.push('"');
     }
 }
-
-/// Values by stream. Names are random or blinded, so a fast hash is enough.
-pub type StreamMap<V> = HashMap<StreamId, V, foldhash::fast::RandomState>;
 
 /// A tenant as its store knows it. The key is made with the tenant and never
 /// changes: losing it would forget every effect key.

@@ -14,7 +14,7 @@ use crate::id::{ActionId, ApprovalId};
 use crate::journal::{Index, Key, Payload, Row, Stored};
 use crate::policy::{ActivePolicy, PolicyRow};
 use crate::store::StoreRow;
-use crate::stream::{StreamId, StreamMap, Tenant};
+use crate::stream::{StreamId, Tenant};
 
 /// Something that must be seen before a command can be decided.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,7 +119,7 @@ impl Pinned {
 /// Rows and ranges, as of one moment.
 #[derive(Debug, Clone, Default)]
 pub struct View {
-    rows: StreamMap<Loaded>,
+    rows: BTreeMap<StreamId, Loaded>,
     found: BTreeMap<Range, Vec<(Vec<u8>, StreamId)>>,
     payloads: BTreeMap<(StreamId, u64), Option<Payload>>,
     /// The keys of the rows, kept once a range has been given: most commands

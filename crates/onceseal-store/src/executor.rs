@@ -3,7 +3,7 @@
 //! Each command is decided on its own: one that cannot be decided is refused
 //! alone, and leaves nothing behind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use onceseal_core::hash::Hash;
 use onceseal_core::journal::{Head, Index, Key, Kind, Recorded, Stored, seal};
 use onceseal_core::policy::ActivePolicy;
 use onceseal_core::reply::Reply;
-use onceseal_core::stream::{StreamId, StreamMap};
+use onceseal_core::stream::StreamId;
 use onceseal_core::time::Timestamp;
 use onceseal_core::view::{Halt, Loaded, Pinned, Read, View};
 
@@ -112,7 +112,7 @@ struct Batch<'a> {
     view: View,
     /// Streams in the order in which they first changed, each as it was before.
     changed: Vec<(StreamId, Option<Arc<Stored>>)>,
-    has_changed: StreamMap<()>,
+    has_changed: BTreeSet<StreamId>,
     events: Vec<Recorded>,
 }
 
@@ -142,7 +142,7 @@ impl From<Halt> for Stop {
 
 impl<'a> Batch<'a> {
     fn new(pinned: &'a mut Pinned, loader: &'a mut dyn Loader, decide: &'a Decide) -> Batch<'a> {
-        let (changed, has_changed, events) = (Vec::new(), StreamMap::default(), Vec::new());
+        let (changed, has_changed, events) = (Vec::new(), BTreeSet::new(), Vec::new());
         Batch { pinned, loader, decide, view: View::default(), changed, has_changed, events }
     }
 
@@ -227,7 +227,7 @@ impl<'a> Batch<'a> {
             events.iter().map(|event| event.stamp.stream).chain(rows.keys().copied()).collect();
         for stream in written {
             let Some(stored) = rows.remove(&stream) else { continue };
-            if self.has_changed.insert(stream, ()).is_none() {
+            if self.has_changed.insert(stream) {
                 let before = self.view.shared(&stream).unwrap_or_default();
                 self.changed.push((stream, before));
             }

@@ -1,10 +1,14 @@
 //! Rows the writer has met lately: what an action began with is asked for again
 //! when it ends. They are as good as the file while nobody else writes to it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use onceseal_core::journal::Stored;
-use onceseal_core::stream::{StreamId, StreamMap};
+use onceseal_core::stream::StreamId;
+
+/// Values by stream. Names are random or blinded, so a fast hash is enough.
+pub(super) type StreamMap<V> = HashMap<StreamId, V, foldhash::fast::RandomState>;
 
 /// Rows of one generation.
 const GENERATION: usize = 1024;

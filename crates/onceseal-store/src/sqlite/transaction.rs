@@ -3,12 +3,12 @@
 use onceseal_core::code::Code;
 use onceseal_core::journal::{Key, Payload, Recorded};
 use onceseal_core::pack::Pack;
-use onceseal_core::stream::{StreamId, StreamMap};
+use onceseal_core::stream::StreamId;
 use onceseal_core::time::Timestamp;
 use onceseal_core::view::{Loaded, Range};
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
 
-use super::recent::{Known, Recent};
+use super::recent::{Known, Recent, StreamMap};
 use super::{rows, statements};
 use crate::backend::{Changes, Loader, RowChange};
 use crate::error::StoreError;
