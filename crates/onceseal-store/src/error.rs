@@ -71,7 +71,10 @@ const fn is_unreadable(error: &rusqlite::Error) -> bool {
 
 impl From<std::io::Error> for StoreError {
     fn from(error: std::io::Error) -> StoreError {
-        StoreError::with(Code::StoreFailed, error.kind().to_string())
+        match error.kind() {
+            std::io::ErrorKind::TimedOut => StoreError::new(Code::StoreBusy),
+            kind => StoreError::with(Code::StoreFailed, kind.to_string()),
+        }
     }
 }
 

@@ -7,19 +7,25 @@
 //! share. The kernel frees both when a process dies. This gives fairness only:
 //! correctness is `BEGIN IMMEDIATE`.
 
-use std::fs::{File, TryLockError};
+mod waiting;
+
+use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError as TryMutexError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError as TryMutexError};
+use std::time::Duration;
 
 use crate::place::{Account, PlaceError, private};
+use crate::queue::PATIENCE;
+use waiting::{Locks, try_lock};
 
 /// The lock files beside one database, opened once.
 #[derive(Debug)]
 pub struct Turnstile {
-    gate: File,
-    inside: Exclusive,
-    sweeping: Exclusive,
+    locks: Arc<Locks>,
+    turn: Mutex<()>,
+    sweeping: File,
+    sweeps: Mutex<()>,
 }
 
 impl Turnstile {
@@ -32,25 +38,32 @@ impl Turnstile {
         let account = Account::of_process();
         let open = |suffix| private::open_lock(&private::beside(database, suffix), &account);
         Ok(Turnstile {
-            gate: open(".gate")?,
-            inside: Exclusive::of(open(".lock")?),
-            sweeping: Exclusive::of(open(".sweep")?),
+            locks: Locks::new(open(".gate")?, open(".lock")?),
+            turn: Mutex::new(()),
+            sweeping: open(".sweep")?,
+            sweeps: Mutex::new(()),
         })
     }
 
     /// Waits for this process's turn, and holds it until the pass is dropped.
     ///
     /// # Errors
-    /// The operating system's, when a file cannot be locked.
+    /// `TimedOut` where another process keeps its turn for 5 s, as one that is
+    /// stopped does; the operating system's, when a file cannot be locked.
     pub fn enter(&self) -> io::Result<Pass<'_>> {
+        self.enter_within(PATIENCE)
+    }
+
+    /// As [`Turnstile::enter`], with another patience.
+    ///
+    /// # Errors
+    /// As [`Turnstile::enter`].
+    pub fn enter_within(&self, patience: Duration) -> io::Result<Pass<'_>> {
         // Threads queue here: the kernel's locks belong to the open file, which
         // they share.
-        let turn = self.inside.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        private::lock(&self.gate)?;
-        let entered =
-            private::lock(&self.inside.file).map(|()| Held { file: &self.inside.file, _turn: turn });
-        self.gate.unlock()?;
-        entered.map(Pass)
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.locks.take(patience)?;
+        Ok(Pass(Held { file: &self.locks.inside, _turn: turn }))
     }
 
     /// The pass of the one process that sweeps, if no other has it.
@@ -58,19 +71,13 @@ impl Turnstile {
     /// # Errors
     /// The operating system's, when the file cannot be locked.
     pub fn try_sweep(&self) -> io::Result<Option<SweepPass<'_>>> {
-        let turn = match self.sweeping.turn.try_lock() {
+        let turn = match self.sweeps.try_lock() {
             Ok(turn) => turn,
             Err(TryMutexError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryMutexError::WouldBlock) => return Ok(None),
         };
-        loop {
-            match self.sweeping.file.try_lock() {
-                Ok(()) => return Ok(Some(SweepPass(Held { file: &self.sweeping.file, _turn: turn }))),
-                Err(TryLockError::WouldBlock) => return Ok(None),
-                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(TryLockError::Error(error)) => return Err(error),
-            }
-        }
+        let free = try_lock(&self.sweeping)?;
+        Ok(free.then(|| SweepPass(Held { file: &self.sweeping, _turn: turn })))
     }
 }
 
@@ -85,18 +92,6 @@ pub struct Pass<'a>(#[expect(dead_code, reason = "held for its drop")] Held<'a>)
 pub struct SweepPass<'a>(#[expect(dead_code, reason = "held for its drop")] Held<'a>);
 
 /// A lock among processes, and the turn among the threads of this one.
-#[derive(Debug)]
-struct Exclusive {
-    file: File,
-    turn: Mutex<()>,
-}
-
-impl Exclusive {
-    fn of(file: File) -> Exclusive {
-        Exclusive { file, turn: Mutex::new(()) }
-    }
-}
-
 #[derive(Debug)]
 struct Held<'a> {
     file: &'a File,

@@ -163,6 +163,30 @@ fn a_process_that_is_killed_inside_lets_the_next_in() {
 }
 
 #[test]
+fn p14_a_process_that_keeps_its_turn_is_not_waited_for_for_ever() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let database = dir.path().join("db");
+    let turnstile = Turnstile::open(&database).expect("opened");
+    let mut child = start("hold", 'a', &database);
+    await_word(&mut child, "inside");
+    for _ in 0..2 {
+        let late = turnstile.enter_within(Duration::from_millis(50)).map(drop);
+        assert_eq!(late.expect_err("the child is inside").kind(), std::io::ErrorKind::TimedOut);
+    }
+    let other = Turnstile::open(&database).expect("opened");
+    let late = other.enter_within(Duration::from_millis(50)).map(drop);
+    assert_eq!(late.expect_err("it queues behind the first").kind(), std::io::ErrorKind::TimedOut);
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    // What stayed behind in the queue lets whoever comes in, and is in nobody's way.
+    drop(other.enter().expect("entered"));
+    drop(turnstile.enter().expect("entered"));
+    File::create(database.with_extension("log")).expect("a log");
+    assert!(start("once", 'b', &database).wait().expect("ended").success());
+    drop(other.enter().expect("entered again"));
+}
+
+#[test]
 fn a_process_that_is_killed_while_it_is_next_lets_the_next_in() {
     let dir = tempfile::tempdir().expect("a directory");
     let database = dir.path().join("db");
