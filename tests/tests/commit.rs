@@ -9,11 +9,14 @@ use onceseal_core::action::Reach;
 use onceseal_core::approval::Said;
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
+use onceseal_core::decide::decide;
 use onceseal_core::effect::Outcome as Became;
 use onceseal_core::reply::Reply;
+use onceseal_core::store::Note;
 use onceseal_store::executor::Outcome;
 use onceseal_store::fault::{Action, arm};
 use onceseal_store::turnstile::Turnstile;
+use onceseal_store::{Options, Parts, SCHEMA_VERSION, Store};
 use onceseal_tests::bench::{Bench, is_true};
 use onceseal_tests::shop::{Shop, attempt, options, refused, settle};
 use onceseal_tests::vfs::{Call, Fault, File, Plan, Recorder};
@@ -233,6 +236,45 @@ fn p05_a_commit_that_nobody_can_look_for_is_unknown_and_its_report_can_be_repeat
     let reply = bench.shop.run(settle(&attempt, Became::Committed));
     assert!(matches!(reply, Ok(Reply::Settled { repeated: true, .. })), "{reply:?}");
     bench.settle_up("unknown");
+}
+
+#[test]
+fn a_newer_schema_is_not_written_after_a_commit_that_nobody_could_look_for() {
+    let _turn = alone();
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("db");
+    std::fs::File::create_new(&path).expect("an empty file");
+    let mut parts = Parts::sqlite(path.clone(), &Options::default()).expect("the parts");
+    let path = Mutex::new(Some(path));
+    let (send, receive) = mpsc::channel();
+    parts.decide = Box::new(move |pinned, view, command, now| {
+        let is_note = matches!(command.command, Command::Note(_));
+        if let Some(path) =
+            is_note.then(|| path.lock().unwrap_or_else(PoisonError::into_inner).take()).flatten()
+        {
+            // Next after this batch, a newer program brings the file further.
+            let gate = std::fs::File::open(format!("{}.gate", path.display())).expect("the gate");
+            let newer = std::thread::spawn(move || {
+                let turnstile = Turnstile::open(&path).expect("opened");
+                let _pass = turnstile.enter().expect("entered");
+                let newer = rusqlite::Connection::open(path).expect("opened");
+                newer.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("migrated");
+            });
+            while gate.try_lock().is_ok() {
+                gate.unlock().expect("unlocked");
+                std::thread::yield_now();
+            }
+            send.send(newer).expect("sent");
+        }
+        decide(pinned, view, command, now)
+    });
+    let store = Store::of(parts).expect("opened");
+    let note = || store.run(Command::Note(Note { body: "1".to_owned(), source: "a test".to_owned() }));
+    arm("after_commit", 1, Action::Fail);
+    let first = note().map_err(|error| error.code());
+    receive.recv().expect("started").join().expect("migrated");
+    assert_eq!(first, Err(Code::CommitUnknown), "the file is another program's now");
+    assert_eq!(note().map_err(|error| error.code()), Err(Code::StoreForeign));
 }
 
 #[test]

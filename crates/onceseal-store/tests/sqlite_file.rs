@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
+use onceseal_core::decide::decide;
 use onceseal_core::hash::Hash;
 use onceseal_core::reply::Reply;
 use onceseal_core::store::Note;
-use onceseal_store::{Options, SCHEMA_VERSION, Store, StoreError};
+use onceseal_store::{Options, Parts, SCHEMA_VERSION, Store, StoreError};
 use rusqlite::Connection;
 
 fn open(path: &Path) -> Result<Store, StoreError> {
@@ -183,6 +184,35 @@ fn a_store_in_whose_place_another_file_was_put_is_written_no_more() {
     assert_eq!(note(&store).map_err(|error| error.code()), Err(Code::StoreForeign));
     fs::remove_file(&path).expect("removed");
     assert!(note(&store).is_err(), "what is written would be lost");
+}
+
+#[test]
+fn p03_a_store_whose_log_was_removed_is_written_no_more() {
+    for removed in [&["-wal", "-shm"][..], &["-wal"], &["-shm"]] {
+        let (_dir, path) = used();
+        let store = open(&path).expect("opened");
+        note(&store).expect("noted");
+        for suffix in removed {
+            fs::remove_file(format!("{}{suffix}", path.display())).expect("removed");
+        }
+        // Whoever opens the path now would not see what is written to a removed file.
+        assert_eq!(note(&store).map_err(|error| error.code()), Err(Code::StoreForeign), "{removed:?}");
+    }
+}
+
+#[test]
+fn p03_what_is_committed_to_a_log_that_is_gone_is_not_acknowledged() {
+    let (_dir, path) = used();
+    let mut parts = Parts::sqlite(path.clone(), &Options::default()).expect("the parts");
+    parts.decide = Box::new(move |pinned, view, command, now| {
+        if matches!(command.command, Command::Note(_)) {
+            fs::remove_file(format!("{}-wal", path.display())).expect("removed in the middle of a batch");
+        }
+        decide(pinned, view, command, now)
+    });
+    let store = Store::of(parts).expect("opened");
+    let answer = note(&store).map_err(|error| error.code());
+    assert_eq!(answer, Err(Code::CommitUnknown));
 }
 
 #[test]

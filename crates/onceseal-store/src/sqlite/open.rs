@@ -1,5 +1,6 @@
 //! How connections are made: the same settings on each, checked as found.
 
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 use super::{schema, statements};
 use crate::error::StoreError;
 use crate::parts::fill;
+use crate::place::private::beside;
 
 /// For programs that do not know the turnstile.
 const BUSY: Duration = Duration::from_secs(5);
@@ -35,8 +37,9 @@ pub(crate) struct Connector {
     vfs: Option<String>,
 }
 
-/// Which file it is, whatever its name: device and inode.
-pub(super) type FileIdentity = (u64, u64);
+/// Which files they are, whatever their names: device and inode of the
+/// database, its log and the log's index.
+pub(super) type FileIdentities = [(u64, u64); 3];
 
 impl Connector {
     /// For a path that names a file: SQLite takes some for a database in
@@ -78,13 +81,21 @@ impl Connector {
         }
     }
 
-    /// Which file has the path now; `None` where only a virtual file system knows.
-    pub(super) fn identity(&self) -> Result<Option<FileIdentity>, StoreError> {
+    /// Which files are at the path now, zeros for one that is missing; `None`
+    /// where only a virtual file system knows.
+    pub(super) fn identities(&self) -> Result<Option<FileIdentities>, StoreError> {
         if self.vfs.is_some() {
             return Ok(None);
         }
-        let found = std::fs::symlink_metadata(&self.path)?;
-        Ok(Some((found.dev(), found.ino())))
+        let mut identities = FileIdentities::default();
+        for (identity, suffix) in identities.iter_mut().zip(["", "-wal", "-shm"]) {
+            match std::fs::symlink_metadata(beside(&self.path, suffix)) {
+                Ok(found) => *identity = (found.dev(), found.ino()),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Some(identities))
     }
 
     /// Brings the file to this program's schema and finds or makes the tenant.

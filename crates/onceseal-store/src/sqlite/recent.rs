@@ -21,7 +21,7 @@ pub(super) struct Known {
 }
 
 /// Rows as they were last read or committed, in two generations: when the
-/// younger is full it becomes the older, and what nobody has met since is gone.
+/// younger is full it becomes the older, and the older is forgotten.
 #[derive(Default)]
 pub(super) struct Recent {
     /// SQLite's number for what others have committed, `PRAGMA data_version`.
@@ -31,15 +31,14 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// Whether nobody else has written since this was asked last. If somebody
-    /// has, every row is forgotten.
-    pub(super) fn is_current(&mut self, version: i64) -> bool {
-        if self.version == Some(version) {
-            return true;
-        }
-        self.forget();
-        self.version = Some(version);
-        false
+    /// Whether nobody else has written since this version was found sound.
+    pub(super) fn is_of(&self, version: i64) -> bool {
+        self.version == Some(version)
+    }
+
+    /// The file is sound at this version, with other rows than were known.
+    pub(super) fn begin_anew(&mut self, version: i64) {
+        *self = Recent { version: Some(version), ..Recent::default() };
     }
 
     /// Forgets everything: after a transaction that failed.

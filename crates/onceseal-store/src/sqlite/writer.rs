@@ -5,7 +5,7 @@ use onceseal_core::hash::Hash;
 use onceseal_core::journal::Recorded;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
-use super::open::{Connector, FileIdentity};
+use super::open::{Connector, FileIdentities};
 use super::recent::Recent;
 use super::transaction::Transaction;
 use super::{schema, statements};
@@ -34,7 +34,7 @@ struct File {
 
 /// What was opened, and must be there still whenever something is written.
 struct Opened {
-    file: Option<FileIdentity>,
+    files: Option<FileIdentities>,
     tenant: i64,
     tenant_id: [u8; 16],
 }
@@ -46,8 +46,9 @@ impl SqliteBackend {
         clock: BatchClock,
         (tenant, tenant_id): (i64, [u8; 16]),
     ) -> Result<SqliteBackend, StoreError> {
-        let opened = Opened { file: connector.identity()?, tenant, tenant_id };
         let connection = connector.writer()?;
+        // Looked at after SQLite has opened them.
+        let opened = Opened { files: connector.identities()?, tenant, tenant_id };
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         let file = File { connector, connection, clock, opened, recent: Recent::default() };
         Ok(SqliteBackend { turnstile, file })
@@ -136,12 +137,15 @@ impl File {
         crate::fault::reach("before_commit")?;
         let answer = match self.connection.prepare_cached("COMMIT")?.execute([]) {
             // An answer lost on the way, as a test may have it, is an answer not known.
-            Ok(_) => {
-                transaction.committed(&changes);
-                crate::fault::reach("after_commit").map_err(|error| (true, error))
-            }
+            // Committed to files that are gone is committed to nothing.
+            Ok(_) => crate::fault::reach("after_commit")
+                .and_then(|()| guard_files(&self.connector, &self.opened))
+                .map_err(|error| (true, error)),
             Err(error) => Err((is_uncertain(&error), error.into())),
         };
+        if answer.is_ok() {
+            transaction.committed(&changes);
+        }
         match (answer, changes.events.into_iter().next()) {
             (Ok(()), _) => Ok(()),
             (Err((true, error)), Some(first)) => {
@@ -156,12 +160,10 @@ impl File {
     /// or brought it to a newer schema.
     fn guard(&mut self) -> Result<(), StoreError> {
         let foreign = |what| Err(StoreError::with(Code::StoreForeign, what));
-        if self.connector.identity()? != self.opened.file {
-            return foreign("another file has taken its place; open it anew");
-        }
+        guard_files(&self.connector, &self.opened)?;
         let version =
             self.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
-        if self.recent.is_current(version) {
+        if self.recent.is_of(version) {
             return Ok(());
         }
         if !schema::is_current(&self.connection)? {
@@ -169,7 +171,10 @@ impl File {
         }
         let mut statement = self.connection.prepare_cached(statements::TENANT_ID)?;
         match statement.query_row([self.opened.tenant], |row| row.get::<_, [u8; 16]>(0)).optional()? {
-            Some(id) if id == self.opened.tenant_id => Ok(()),
+            Some(id) if id == self.opened.tenant_id => {
+                self.recent.begin_anew(version);
+                Ok(())
+            }
             _ => foreign("its tenant is not the one that was opened; open it anew"),
         }
     }
@@ -195,6 +200,16 @@ impl File {
         let hash = self.connection.query_row(statements::HASH, [position], |row| row.get(0));
         Ok(hash.optional()?.map(Hash))
     }
+}
+
+/// The file and its log are still those at the path: in another's place or
+/// removed, what is written reaches nobody who opens the path.
+fn guard_files(connector: &Connector, opened: &Opened) -> Result<(), StoreError> {
+    if connector.identities()? == opened.files {
+        return Ok(());
+    }
+    let what = "its files have been removed or others put in their place; open it anew";
+    Err(StoreError::with(Code::StoreForeign, what))
 }
 
 /// An answered error other than I/O or disk full means that nothing happened.
