@@ -112,6 +112,9 @@ pub struct Tenant {
 }
 
 impl Tenant {
+    /// The tenant where none is named.
+    pub const DEFAULT: &'static str = "default";
+
     /// The stream of the effect with this key.
     #[must_use]
     pub fn effect(&self, key: &str) -> StreamId {

@@ -34,7 +34,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { tenant: "default".to_owned(), owner: None, clock: Arc::new(SystemClock), vfs: None }
+        Options { tenant: Tenant::DEFAULT.to_owned(), owner: None, clock: Arc::new(SystemClock), vfs: None }
     }
 }
 

@@ -225,6 +225,19 @@ fn a_store_whose_tenant_was_replaced_is_written_no_more() {
 }
 
 #[test]
+fn p03_a_store_whose_default_tenant_is_gone_does_not_get_another() {
+    for change in ["UPDATE tenants SET tenant = 'other'", "DELETE FROM tenants"] {
+        let (_dir, path) = used();
+        let other = Connection::open(&path).expect("another program comes");
+        other.execute_batch(&format!("PRAGMA foreign_keys=OFF; {change}")).expect("changed by hand");
+        drop(other);
+        assert_eq!(refusal(&path), Code::StoreForeign, "{change}");
+        let read = Store::sqlite_reader(path.clone(), &Options::default()).map(drop);
+        assert_eq!(read.map_err(|error| error.code()), Err(Code::StoreForeign), "{change}");
+    }
+}
+
+#[test]
 fn a_path_that_names_no_file_is_refused_and_nothing_is_made() {
     let dir = tempfile::tempdir().expect("a directory");
     // SQLite resolves such names against nothing, the lock files against here.

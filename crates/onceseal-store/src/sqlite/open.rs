@@ -199,12 +199,27 @@ pub(crate) fn settings(connection: &Connection) -> Result<Settings, StoreError> 
 }
 
 /// The tenant of this name, if the file has it.
+///
+/// # Errors
+/// The default tenant is gone from a file that has been written to: what was
+/// recorded for it would be forgotten under another key.
 fn find_tenant(connection: &Connection, name: &str) -> Result<Option<(i64, Tenant)>, StoreError> {
     let found = connection.query_row(statements::TENANT, [name], |row| {
         let tenant = Tenant { name: name.to_owned(), id: row.get(1)?, key: BlindingKey(row.get(2)?) };
         Ok((row.get(0)?, tenant))
     });
-    Ok(found.optional()?)
+    let found = found.optional()?;
+    if found.is_none() && name == Tenant::DEFAULT {
+        let written =
+            connection.query_row(statements::ANY_STREAM, [], |row| row.get::<_, i64>(0)).optional()?;
+        if written.is_some() {
+            return Err(StoreError::with(
+                Code::StoreForeign,
+                "it has been written to and has no default tenant; restore it, or set `tenant`",
+            ));
+        }
+    }
+    Ok(found)
 }
 
 /// The tenant of this name, made if the file does not have it.

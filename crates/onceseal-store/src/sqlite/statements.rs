@@ -42,6 +42,8 @@ statements! {
     TENANT = "SELECT id, tenant_id, blinding_key FROM tenants WHERE tenant = ?1";
     /// Whether the tenant is the one that was opened.
     TENANT_ID = "SELECT tenant_id FROM tenants WHERE id = ?1";
+    /// Anything recorded, for whatever tenant.
+    ANY_STREAM = "SELECT id FROM streams WHERE id > 0 LIMIT 1";
     /// A stream's number.
     STREAM_ID = "SELECT id FROM streams WHERE tenant = ?1 AND kind = ?2 AND name = ?3";
     /// A stream's row.
