@@ -3,6 +3,7 @@
 //! The rules of each concept take a case and record events in it; `decide`
 //! opens it and takes the verdict out.
 
+use crate::approval::{Identity, Proof};
 use crate::command::Stamped;
 use crate::id::{ApprovalId, ReceiptId};
 use crate::journal::{Body, Draft, Event, Payload, Refs};
@@ -50,6 +51,13 @@ impl<'a> Case<'a> {
     pub(crate) fn new(pinned: &'a Pinned, view: &'a View, command: &'a Stamped, now: Timestamp) -> Case<'a> {
         let (renewals, closed, drafts) = (Vec::new(), Vec::new(), Vec::new());
         Case { pinned, view, command, now, renewals, closed, drafts, receipts: 0 }
+    }
+
+    /// Whether this person is proven: the operating system proves the account
+    /// that owns the store and nobody else; for others the embedding program
+    /// answers.
+    pub(crate) fn proves(&self, person: &Identity) -> bool {
+        person.proof == Proof::Host || self.pinned.owner.as_deref() == Some(person.to_string().as_str())
     }
 
     /// What it has come to, with this answer.

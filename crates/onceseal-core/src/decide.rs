@@ -83,7 +83,8 @@ pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
         Command::Activate(activate) => {
             vec![Read::Stream(pinned.policy_stream), Read::Policy(activate.policy.hash)]
         }
-        Command::Accept(_) | Command::Create => vec![Read::Stream(tenant.store())],
+        Command::Accept(_) => vec![Read::Stream(tenant.store()), Read::Stream(pinned.policy_stream)],
+        Command::Create => vec![Read::Stream(tenant.store())],
         Command::Note(_) => vec![],
     }
 }

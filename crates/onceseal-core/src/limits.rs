@@ -1,5 +1,6 @@
 //! Every limit of the product, each with its reason.
 
+use crate::json::{self, Limits};
 use crate::time::Span;
 
 /// A lease shorter than this ends before a slow disk has answered.
@@ -58,6 +59,13 @@ pub fn cut(text: &str) -> String {
 #[must_use]
 pub fn is_remark(text: &str) -> bool {
     text.chars().count() <= ERROR_CHARS && !text.contains('\0')
+}
+
+/// Whether a text is a result or a body: canonical JSON, at most
+/// [`RESULT_BYTES`] long.
+#[must_use]
+pub fn is_result(text: &str) -> bool {
+    text.len() <= RESULT_BYTES && json::read_canonical(text, &Limits::DATA).is_ok()
 }
 
 /// Whether a text is a name: 1 to 255 scalar values, no control characters.

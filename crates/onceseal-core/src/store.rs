@@ -2,7 +2,7 @@
 
 pub mod event;
 
-use crate::approval::Identity;
+use crate::approval::{Identity, is_operator};
 use crate::case::Case;
 use crate::code::Code;
 use crate::journal::{Body, Event, Nothing, Payload, Refs};
@@ -61,6 +61,9 @@ pub(crate) fn accept(case: &mut Case<'_>, accept: &Accept) -> Result<Reply, Halt
     if !accept.person.is_valid() {
         return Ok(Code::PersonInvalid.into());
     }
+    if !is_operator(case, &accept.person)? {
+        return Ok(Code::NotOperator.into());
+    }
     if accept.reason.trim().is_empty() || !limits::is_remark(&accept.reason) {
         return Ok(Code::OutOfBounds.into());
     }
@@ -76,7 +79,7 @@ pub(crate) fn accept(case: &mut Case<'_>, accept: &Accept) -> Result<Reply, Halt
 }
 
 pub(crate) fn note(case: &mut Case<'_>, note: &Note) -> Reply {
-    if note.body.len() > limits::RESULT_BYTES || !limits::is_name(&note.source) {
+    if !limits::is_result(&note.body) || !limits::is_name(&note.source) {
         return Code::OutOfBounds.into();
     }
     let stream = StreamId { kind: StreamKind::Note, name: case.command.note() };

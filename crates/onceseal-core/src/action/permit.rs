@@ -26,6 +26,7 @@ pub(super) fn decide(case: &mut Case<'_>, wish: Wish<'_>) -> Result<Reply, Halt>
     match wish.decided.decision {
         Verdict::Deny => {
             drop_outdated(case, &wish)?;
+            leave(case, &wish, None)?;
             let code = wish.proposal.unfit().unwrap_or(Code::PolicyDenied);
             conclude(case, &wish, No::terminal(Answer::Denied, code))
         }
@@ -141,15 +142,21 @@ fn take(case: &mut Case<'_>, wish: &Wish<'_>, approval: Option<ApprovalId>) -> R
 }
 
 fn ready(case: &mut Case<'_>, wish: &Wish<'_>, approval: Option<ApprovalId>) -> Result<Reply, Halt> {
-    if let Some(id) = approval {
-        let until = case.view.approval(id)?.map_or(case.now, |row| row.expires_at);
-        return Ok(Reply::Ready { action: wish.id, until });
-    }
     if let Some(ActionState::Ready { until }) = wish.known.as_ref().map(|row| &row.state) {
         return Ok(Reply::Ready { action: wish.id, until: *until });
     }
+    let mut until = case.now + limits::READY_FOR;
+    if let Some(id) = approval {
+        let Some(row) = case.view.approval(id)? else { return Err(Halt::Unreadable) };
+        let asker = case.view.action(row.action)?;
+        let waits = asker.is_some_and(|asker| asker.state == ActionState::Waiting { approval: id });
+        if wish.waits_for() == Some(id) || waits {
+            // The action that waits for it is the one to start.
+            return Ok(Reply::Ready { action: row.action, until: row.expires_at });
+        }
+        until = until.min(row.expires_at);
+    }
     leave(case, wish, None)?;
-    let until = case.now + limits::READY_FOR;
     let (decided, sealed, payload) = first(case, wish);
     case.record_with(
         StreamId::action(wish.id),

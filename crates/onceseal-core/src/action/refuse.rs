@@ -4,7 +4,7 @@ use crate::action::end::{End, end};
 use crate::action::permit::first;
 use crate::action::row::refusal_key;
 use crate::action::run::Wish;
-use crate::action::{ActionRow, Answer};
+use crate::action::{ActionRow, ActionState, Answer};
 use crate::approval;
 use crate::case::Case;
 use crate::code::Code;
@@ -90,30 +90,41 @@ fn repeats(case: &Case<'_>, wish: &Wish<'_>, code: Code, refusal: &mut Refusal) 
     Ok(true)
 }
 
-pub(super) fn ended(
+/// The terminal answer of an action that has one: nothing is asked of whoever
+/// repeats it, neither the policy nor bounds.
+pub(super) fn ended(case: &Case<'_>, id: ActionId, row: &ActionRow) -> Result<Option<Reply>, Halt> {
+    let (result, code, receipt) = match row.state {
+        ActionState::Ended { result, code, receipt } => (result, code, receipt),
+        ActionState::Answered { result, receipt, .. } => (result, None, receipt),
+        _ => return Ok(None),
+    };
+    came_to(case, id, row, result, code, receipt).map(Some)
+}
+
+fn came_to(
     case: &Case<'_>,
-    wish: &Wish<'_>,
+    action: ActionId,
+    row: &ActionRow,
     result: Answer,
     code: Option<Code>,
     receipt: ReceiptId,
 ) -> Result<Reply, Halt> {
-    let stored = match wish.known.as_ref().and_then(|row| row.held) {
+    let stored = match row.held {
         Some((stream, fence)) => effect::stored_result(case, &stream, fence)?,
         None => None,
     };
-    Ok(Reply::Ended { action: wish.id, result, code, receipt, stored })
+    Ok(Reply::Ended { action, result, code, receipt, stored })
 }
 
 /// The action runs: in progress, or unknown if its lease is found lapsed.
 pub(super) fn running(case: &mut Case<'_>, wish: &Wish<'_>) -> Result<Reply, Halt> {
-    let Some((stream, fence)) = wish.known.as_ref().and_then(|row| row.held) else {
-        return Err(Halt::Unreadable);
-    };
+    let Some(known) = &wish.known else { return Err(Halt::Unreadable) };
+    let Some((stream, fence)) = known.held else { return Err(Halt::Unreadable) };
     let over = case.view.effect(&stream)?.filter(|row| row.lapses(fence, case.now)).cloned();
     if let Some(row) = over
         && let Some(receipt) = effect::record_lapse(case, &stream, &row)?
     {
-        return ended(case, wish, Answer::Ambiguous, Some(Code::LeaseLapsed), receipt);
+        return came_to(case, wish.id, known, Answer::Ambiguous, Some(Code::LeaseLapsed), receipt);
     }
     let effect = effect::now(case, &stream, Some(wish.proposal))?;
     Ok(Refusal { action: Some(wish.id), effect, ..Refusal::new(Code::InProgress) }.into())

@@ -114,6 +114,9 @@ pub(crate) fn acquire(case: &mut Case<'_>, acquire: &Acquire) -> Result<Reply, H
     let Some(policy) = active_policy(case)? else { return Ok(Code::PolicyMissing.into()) };
     let id = acquire.action;
     let Some(known) = case.view.action(id)?.cloned() else { return Ok(Code::ActionUnknown.into()) };
+    if let Some(answer) = ended(case, id, &known)? {
+        return Ok(answer);
+    }
     let proposal = match recorded(case, &policy, id, &known)? {
         Ok(proposal) => proposal,
         Err(code) => return Ok(code.into()),
@@ -167,6 +170,11 @@ fn proceed(
     call: Call,
 ) -> Result<Reply, Halt> {
     let Call { id, known, approval, reach, lease, deadline } = call;
+    if let Some(row) = &known
+        && let Some(answer) = ended(case, id, row)?
+    {
+        return Ok(answer);
+    }
     let entry = policy.policy.entry(proposal.name());
     let most = match entry {
         Some(entry) => {
@@ -176,9 +184,7 @@ fn proceed(
         None => (DEFAULT_LEASE, DEFAULT_DEADLINE),
     };
     let (lease, deadline) = (lease.unwrap_or(most.0), deadline.unwrap_or(most.1));
-    if lease < limits::LEASE_MIN || lease > most.0 || deadline == Span::ZERO || deadline > most.1 {
-        return Ok(Code::OutOfBounds.into());
-    }
+    let fits = lease >= limits::LEASE_MIN && lease <= most.0 && deadline > Span::ZERO && deadline <= most.1;
     let (decision, reason) = match proposal.unfit() {
         Some(code) => (Verdict::Deny, code.to_string()),
         None => {
@@ -189,18 +195,13 @@ fn proceed(
     let decided = Decided { decision, policy: policy.hash, reason };
     let mut wish = Wish { id, known, proposal, policy, decided, presented: approval, reach, lease, deadline };
     match wish.known.as_ref().map(|row| row.state.clone()) {
-        Some(ActionState::Ended { result, code, receipt }) => {
-            return ended(case, &wish, result, code, receipt);
-        }
-        Some(ActionState::Answered { result, receipt, .. }) => {
-            return ended(case, &wish, result, None, receipt);
-        }
         Some(ActionState::Running { .. }) => return running(case, &wish),
+        _ if !fits => return Ok(Code::OutOfBounds.into()),
         Some(ActionState::Ready { until }) if until < case.now => {
             return conclude(case, &wish, No::terminal(Answer::Blocked, Code::NotStarted));
         }
         Some(ActionState::Waiting { approval }) => wish.presented = wish.presented.or(Some(approval)),
-        Some(ActionState::Ready { .. }) | None => {}
+        _ => {}
     }
     decide(case, wish)
 }

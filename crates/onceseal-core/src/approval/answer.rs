@@ -143,7 +143,8 @@ pub(crate) fn revoke(case: &mut Case<'_>, revocation: &Revocation) -> Result<Rep
     let proposal = case.view.action(row.action)?.and_then(|action| action.private.proposal.as_ref());
     let user = proposal.and_then(|proposal| proposal.user.as_deref());
     let requester = user.is_some_and(|user| names(user, &revocation.person));
-    if !requester && !active.policy.is_operator(&revocation.person) {
+    let may = case.proves(&revocation.person) && (requester || active.policy.is_operator(&revocation.person));
+    if !may {
         return Ok(Refusal { approval: Some(id), ..Refusal::new(Code::NotOperator) }.into());
     }
     if row.status == Status::Revoked {
@@ -178,11 +179,9 @@ fn may_not(
     if !row.proofs.contains(&answer.person.proof) {
         return Ok(Some(Code::ProofNotTaken));
     }
-    let proven_by_account = answer.person.proof == Proof::Os;
     let entry = bound.name.as_deref().and_then(|name| active.policy.entry(name));
     let entitled = entry.is_some_and(|entry| active.policy.entitles(entry, &answer.person));
-    let is_owner = case.pinned.owner.as_deref() == Some(answer.person.to_string().as_str());
-    if proven_by_account && !is_owner || !entitled {
+    if !case.proves(&answer.person) || !entitled {
         return Ok(Some(Code::NotEntitled));
     }
     let action = case.view.action(row.action)?.and_then(|action| action.private.proposal.as_ref());
@@ -193,8 +192,15 @@ fn may_not(
     Ok((bound.binding != Some(answer.shown)).then_some(Code::ShownDiffers))
 }
 
+/// Whether this person is proven and an operator of the active policy; without
+/// a policy whoever is proven is one.
+pub(crate) fn is_operator(case: &Case<'_>, person: &Identity) -> Result<bool, Halt> {
+    let active = active_policy(case)?;
+    Ok(case.proves(person) && active.is_none_or(|active| active.policy.is_operator(person)))
+}
+
 /// Whether a text of a principal names this person.
-fn names(text: &str, person: &Identity) -> bool {
+pub(crate) fn names(text: &str, person: &Identity) -> bool {
     text == person.name || Identity::parse(text).as_ref() == Some(person)
 }
 

@@ -1,7 +1,7 @@
 //! How an unknown outcome becomes known: the remote's word, or a person's.
 
-use crate::action::{Answer, active_policy, answer_held};
-use crate::approval::{Identity, Source};
+use crate::action::{Answer, answer_held};
+use crate::approval::{Identity, Source, is_operator, names};
 use crate::case::Case;
 use crate::code::Code;
 use crate::effect::event::{Known, KnownSealed};
@@ -10,7 +10,7 @@ use crate::effect::settle::again;
 use crate::effect::{EffectRow, EffectState, Outcome};
 use crate::journal::{Body, Payload, Refs};
 use crate::limits;
-use crate::reply::{Refusal, Reply};
+use crate::reply::{EffectNow, Refusal, Reply};
 use crate::stream::StreamId;
 use crate::time::Span;
 use crate::view::Halt;
@@ -64,7 +64,21 @@ pub(crate) fn reconcile(case: &mut Case<'_>, reconcile: &Reconcile) -> Result<Re
     let fits = row.fence == reconcile.fence;
     let existed = (1..=row.fence).contains(&reconcile.fence);
     let happened = matches!(reconcile.finding, Finding::Committed(_));
-    let code = match (row.state, happened) {
+    let text = match &reconcile.finding {
+        Finding::Committed(text) => text.as_deref(),
+        Finding::Absent => None,
+    };
+    let remark = reconcile.evidence.as_ref().is_none_or(|text| limits::is_remark(text));
+    if !remark || text.is_some_and(|text| !limits::is_result(text)) {
+        return Ok(Code::OutOfBounds.into());
+    }
+    let lapses = row.held() && !row.live(case.now);
+    let mut state = row.state;
+    if lapses {
+        record_lapse(case, &reconcile.effect, &row)?;
+        state = EffectState::Ambiguous;
+    }
+    let code = match (state, happened) {
         (EffectState::Committed, true) if existed => return again(case, &row),
         (EffectState::Executing | EffectState::Ambiguous, true) if existed => None,
         (EffectState::Ambiguous, false) if fits => {
@@ -74,18 +88,9 @@ pub(crate) fn reconcile(case: &mut Case<'_>, reconcile: &Reconcile) -> Result<Re
         _ => Some(Code::InvalidTransition),
     };
     if let Some(code) = code {
-        return Ok(Refusal { effect: now(case, &reconcile.effect, None)?, ..Refusal::new(code) }.into());
+        let effect = now(case, &reconcile.effect, None)?.map(|effect| EffectNow { state, ..effect });
+        return Ok(Refusal { effect, ..Refusal::new(code) }.into());
     }
-    if reconcile.evidence.as_ref().is_some_and(|text| !limits::is_remark(text)) {
-        return Ok(Code::OutOfBounds.into());
-    }
-    let text = match &reconcile.finding {
-        Finding::Committed(Some(text)) if text.len() > limits::RESULT_BYTES => {
-            return Ok(Code::OutOfBounds.into());
-        }
-        Finding::Committed(text) => text.as_deref(),
-        Finding::Absent => None,
-    };
     let sealed = KnownSealed {
         cause: row.private.error.clone(),
         evidence: reconcile.evidence.clone(),
@@ -94,7 +99,7 @@ pub(crate) fn reconcile(case: &mut Case<'_>, reconcile: &Reconcile) -> Result<Re
         result: None,
     };
     let data = Known { fence: row.fence, outcome: outcome(happened), proof: None, source: Source::Remote };
-    record(case, reconcile.effect, &row, data, sealed, text, false)
+    record(case, reconcile.effect, &row, data, sealed, text, lapses)
 }
 
 pub(crate) fn resolve(case: &mut Case<'_>, resolve: &Resolve) -> Result<Reply, Halt> {
@@ -107,13 +112,16 @@ pub(crate) fn resolve(case: &mut Case<'_>, resolve: &Resolve) -> Result<Reply, H
     if !resolve.person.is_valid() {
         return Ok(Code::PersonInvalid.into());
     }
-    let operators = active_policy(case)?;
-    if operators.is_some_and(|active| !active.policy.is_operator(&resolve.person)) {
+    if !is_operator(case, &resolve.person)? {
         return Ok(Code::NotOperator.into());
     }
     let Some(row) = case.view.effect(&resolve.effect)?.cloned() else {
         return Ok(Code::EffectUnknown.into());
     };
+    let holder = case.view.action(row.holder)?.and_then(|action| action.private.proposal.as_ref());
+    if holder.is_some_and(|proposal| names(&proposal.agent, &resolve.person)) {
+        return Ok(Code::AgentCannotAnswer.into());
+    }
     let lapses = row.held() && !row.live(case.now);
     if row.fence != resolve.fence || !(row.state == EffectState::Ambiguous || lapses) {
         return Ok(

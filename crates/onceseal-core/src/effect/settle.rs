@@ -124,8 +124,8 @@ pub(crate) fn settle(case: &mut Case<'_>, settle: &Settle) -> Result<Reply, Halt
     let Some(row) = case.view.effect(&holding.effect)?.cloned() else {
         return Ok(Code::EffectUnknown.into());
     };
-    let long = settle.result.as_ref().is_some_and(|text| text.len() > limits::RESULT_BYTES);
-    if long || settle.code.as_ref().is_some_and(|code| !limits::is_name(code)) {
+    let unfit = settle.result.as_ref().is_some_and(|text| !limits::is_result(text));
+    if unfit || settle.code.as_ref().is_some_and(|code| !limits::is_name(code)) {
         return Ok(Code::OutOfBounds.into());
     }
     if !holds(&row, holding) {
@@ -206,7 +206,10 @@ fn late(case: &mut Case<'_>, row: &EffectRow, settle: &Settle) -> Result<Reply, 
         let (sealed, payload) = sealed(case, settle);
         // A newer attempt exists because this one was known not to have happened.
         let known = if current { row.state } else { EffectState::Failed };
-        let contradicts = settle.outcome != Outcome::Ambiguous && known != settle.outcome.into();
+        // Not to know is no answer, and contradicts none.
+        let contradicts = settle.outcome != Outcome::Ambiguous
+            && known != EffectState::Ambiguous
+            && known != settle.outcome.into();
         let refs = Refs { action: Some(action), approval: None, receipt: Some(id) };
         let data = Late { contradicts, fence, outcome: settle.outcome };
         case.record_with(effect, refs, Body::EffectLate(data, sealed), payload);

@@ -1,6 +1,6 @@
 //! When a person is asked, and when an earlier question or answer does.
 
-use onceseal_core::action::{ActionState, Answer};
+use onceseal_core::action::{ActionState, Answer, Reach};
 use onceseal_core::approval::{Said, Status};
 use onceseal_core::code::Code;
 use onceseal_core::effect::Outcome;
@@ -183,4 +183,63 @@ fn p14_a_wait_for_a_person_takes_nothing_from_the_attempts_time() {
     let started = attempt(world.acquire(action, None));
     assert_eq!(started.lease_until, world.now + Span::minutes(2));
     assert_eq!(started.deadline, world.now + Span::minutes(10));
+}
+
+#[test]
+fn what_is_ready_by_an_approval_is_an_action_that_can_be_started() {
+    for asker_waits in [true, false] {
+        let mut world = pay_world();
+        let (asker, approval) = asked(world.call(pay(5)));
+        world.answer(approval, "host:ada", Said::Yes);
+        if !asker_waits {
+            // Another key of the same call: the asker goes on without its approval.
+            world.activate(&crate::PAY.replace("decision: approve", "decision: allow"));
+            attempt(world.acquire(asker, None));
+            world.activate(crate::PAY);
+        }
+        let call = Call { approval: Some(approval), reach: Reach::Ready, ..pay(5) };
+        let reply = world.call(call);
+        if asker_waits {
+            let Reply::Ready { action, .. } = reply else { panic!("{reply:?}") };
+            assert_eq!(action, asker, "the one that waits for it");
+            assert_eq!(attempt(world.acquire(action, None)).approval, Some(approval));
+        } else {
+            assert!(matches!(reply, Reply::Refused(_)), "the approval is gone: {reply:?}");
+        }
+        world.check();
+    }
+}
+
+#[test]
+fn an_action_that_has_ended_answers_first_whatever_the_policy_takes_now() {
+    let id = onceseal_core::id::ActionId([5; 16]);
+    let mut world = pay_world();
+    let mine = || Call { action: Some(id), lease: Some(Span::minutes(2)), ..send(1) };
+    let started = attempt(world.call(mine()));
+    world.settle(&started, Outcome::Committed);
+    for policy in [
+        crate::PAY.replace(
+            "send: { effect: \"send:{id}\", lease: 2m,",
+            "send: { effect: \"send:{id}\", lease: 1m,",
+        ),
+        crate::PAY.replace("send: {", "send: { resource: \"{gone}\","),
+        crate::PAY.replace("decision: allow }\n", "decision: deny }\n"),
+    ] {
+        world.activate(&policy);
+        for reply in [world.call(mine()), world.acquire(id, None)] {
+            assert!(matches!(reply, Reply::Ended { result: Answer::Committed, .. }), "{reply:?}");
+        }
+    }
+}
+
+#[test]
+fn a_denied_action_leaves_no_request_open_whatever_it_presents() {
+    let mut world = pay_world();
+    let (waiting, own) = asked(world.call(pay(5)));
+    let (_, other) = asked(world.call(pay(6)));
+    world.answer(other, "host:ada", Said::Yes);
+    world.activate(&crate::PAY.replace("decision: approve", "decision: deny"));
+    assert_eq!(refused(world.acquire(waiting, Some(other))).code, Code::PolicyDenied);
+    assert_eq!(world.approval(own).status, Status::Revoked);
+    world.check();
 }

@@ -18,6 +18,7 @@ mod attempts;
 mod binding;
 mod hashes;
 mod outcomes;
+mod people;
 mod policy_change;
 mod refusals;
 mod single_use;

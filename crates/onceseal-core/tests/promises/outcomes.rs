@@ -4,8 +4,8 @@ use onceseal_core::action::{ActionState, Answer};
 use onceseal_core::approval::Source;
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
-use onceseal_core::effect::{EffectState, Finding, Outcome, Reconcile, Resolve};
-use onceseal_core::journal::Body;
+use onceseal_core::effect::{EffectState, Finding, Outcome, Reconcile, Resolve, Settle};
+use onceseal_core::journal::{Body, Recorded};
 use onceseal_core::reply::{Attempt, Refusal, Reply};
 use onceseal_core::time::Span;
 
@@ -195,7 +195,7 @@ fn a_holder_that_said_it_does_not_know_cannot_settle_it_later_and_is_told_why() 
     let refusal = refused(world.settle(&held, Outcome::Committed));
     assert_eq!(refusal.code, Code::Ambiguous, "nobody else has answered");
     assert!(refusal.receipt.is_some());
-    assert_eq!(late(&world), [(1, Outcome::Committed, true)], "the word is kept and listed");
+    assert_eq!(late(&world), [(1, Outcome::Committed, false)], "the word is kept, and contradicts no answer");
     assert_eq!(state(&world), EffectState::Ambiguous);
     world.check();
 }
@@ -380,4 +380,40 @@ fn a_lapse_is_recorded_only_when_it_is_one() {
     assert_eq!(world.run(Command::Lapse(held.effect)), Reply::Done { changed: false });
     let Refusal { receipt, .. } = refused(world.call(send(1)));
     assert!(receipt.is_some());
+}
+
+#[test]
+fn a_remote_that_answers_for_a_lease_nobody_saw_lapse_has_the_lapse_recorded_first() {
+    for (finding, state) in
+        [(Finding::Committed(None), EffectState::Committed), (Finding::Absent, EffectState::Failed)]
+    {
+        let mut world = pay_world();
+        let held = attempt(world.call(send(1)));
+        world.now = held.lease_until + Span::micros(1);
+        if finding == Finding::Absent {
+            let refusal = refused(reconcile(&mut world, &held, Finding::Absent));
+            assert_eq!(refusal.code, Code::TooEarly);
+            assert_eq!(
+                refusal.effect.map(|effect| effect.state),
+                Some(EffectState::Ambiguous),
+                "as it is now"
+            );
+            world.now = world.now + SETTLE;
+        }
+        assert_eq!(settled(reconcile(&mut world, &held, finding)).0, state);
+        let lapses = |event: &&Recorded| matches!(event.event.body, Body::EffectLapsed(..));
+        assert_eq!(world.events.iter().filter(lapses).count(), 1);
+        world.check();
+    }
+}
+
+#[test]
+fn a_result_is_canonical_text_or_it_is_refused() {
+    let mut world = pay_world();
+    let held = attempt(world.call(send(1)));
+    for wrong in ["", "{not json", "{\"b\":1, \"a\":2}", "1.0", "\u{0}"] {
+        let report = Settle { result: Some(wrong.into()), ..settle((&held).into(), Outcome::Committed) };
+        assert_eq!(refused(world.run(Command::Settle(report))).code, Code::OutOfBounds, "{wrong:?}");
+    }
+    assert_eq!(state(&world), EffectState::Executing, "nothing is recorded of it");
 }

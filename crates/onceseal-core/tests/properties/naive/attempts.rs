@@ -129,6 +129,10 @@ impl Naive {
 
     pub(crate) fn reconcile(&mut self, handle: &Handle, happened: bool) -> Say {
         let Some(at) = self.effect(&handle.key) else { return no("effect_unknown") };
+        let held = self.effects[at].held();
+        if held && !self.live(&self.effects[at]) {
+            self.lapse(at);
+        }
         let effect = self.effects[at].clone();
         let existed = handle.fence >= 1 && handle.fence <= effect.fence;
         match effect.state {

@@ -24,6 +24,10 @@ fn times(name: Name) -> (i64, i64) {
     }
 }
 
+fn fits(wish: &Wish) -> bool {
+    (1..=times(wish.content.name).0).contains(&wish.lease)
+}
+
 impl Naive {
     pub(crate) fn run(
         &mut self,
@@ -36,11 +40,7 @@ impl Naive {
         if again.is_some_and(|action| self.actions[action].content != content) {
             return no("id_reused");
         }
-        let most = times(content.name).0;
-        let lease = lease.map_or(most, i64::from);
-        if lease < 1 || lease > most {
-            return no("out_of_bounds");
-        }
+        let lease = lease.map_or(times(content.name).0, i64::from);
         let action = again.unwrap_or(self.actions.len());
         let known = again.is_some();
         self.proceed(Wish { content, action, known, reach, lease, stranded: false }, presented)
@@ -59,16 +59,20 @@ impl Naive {
                 Stage::Ended { result, code, .. } => return Say::Ended { action: wish.action, result, code },
                 Stage::Answered { result } => return Say::Ended { action: wish.action, result, code: None },
                 Stage::Running => return self.running(wish.action),
+                _ if !fits(&wish) => return no("out_of_bounds"),
                 Stage::Ready { until } if until < self.now => {
                     return self.conclude(&wish, "blocked", "not_started", true);
                 }
                 Stage::Ready { .. } => {}
                 Stage::Waiting { approval } => presented = presented.or(Some(approval)),
             }
+        } else if !fits(&wish) {
+            return no("out_of_bounds");
         }
         match verdict(self.policy, &wish.content) {
             "deny" => {
                 self.outdated(&wish, presented);
+                self.leave(&wish, None);
                 self.conclude(&wish, "denied", "policy_denied", true)
             }
             "allow" => {
@@ -266,16 +270,20 @@ impl Naive {
 
     fn ready(&mut self, wish: &Wish, approval: Option<usize>) -> Say {
         let action = wish.action;
-        if let Some(approval) = approval {
-            return Say::Ready { action, until: self.approvals[approval].expires };
-        }
         if let Some(Stage::Ready { until }) =
             self.actions.get(action).filter(|_| wish.known).map(|action| &action.stage)
         {
             return Say::Ready { action, until: *until };
         }
+        let mut until = self.now + 900;
+        if let Some(approval) = approval {
+            let Approval { action: asker, expires, .. } = self.approvals[approval];
+            if self.actions[asker].stage == (Stage::Waiting { approval }) {
+                return Say::Ready { action: asker, until: expires };
+            }
+            until = until.min(expires);
+        }
         self.leave(wish, None);
-        let until = self.now + 900;
         self.record(wish, Stage::Ready { until });
         Say::Ready { action, until }
     }
