@@ -38,17 +38,30 @@ impl Context {
         }
     }
 
-    /// How a store is opened here. One command ends what it touches and sweeps
-    /// nothing else.
-    pub(crate) fn opening(&self, mut settings: Settings) -> Result<Opening, CliError> {
-        settings.force_filesystem |= self.global.force_filesystem;
-        Ok(Opening { sweep: false, ..Opening::new(settings)? })
+    /// How a store is opened here: that of the project which the configuration
+    /// is in, or else the working directory.
+    pub(crate) fn opening(&self, settings: Settings) -> Result<Opening, CliError> {
+        match self.file() {
+            Ok(file) => self.opening_beside(&file, settings),
+            Err(_) => self.opened(Opening::new(settings)?),
+        }
+    }
+
+    /// How the store of the project that this file is in is opened.
+    pub(crate) fn opening_beside(&self, file: &Path, settings: Settings) -> Result<Opening, CliError> {
+        self.opened(Opening::beside(file, settings)?)
+    }
+
+    /// One command ends what it touches and sweeps nothing else.
+    fn opened(&self, mut opening: Opening) -> Result<Opening, CliError> {
+        opening.settings.force_filesystem |= self.global.force_filesystem;
+        Ok(Opening { sweep: false, ..opening })
     }
 
     /// Opens the store to act under this configuration's policy.
     pub(crate) fn act(&self, config: &Config) -> Result<Control, CliError> {
         let control = Control::found(&self.opening(config.settings.clone())?)?;
-        wait(control.activate(config.policy.clone(), false, None))??;
+        wait(control.activate(config.policy.clone(), false, Some(Control::account())))??;
         Ok(control)
     }
 

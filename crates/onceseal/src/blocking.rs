@@ -182,7 +182,7 @@ impl Control {
         &self,
         policy: Arc<ActivePolicy>,
         again: bool,
-        person: Option<String>,
+        person: Option<Identity>,
     ) -> Result<bool, Error> {
         self.runtime.run(self.engine.activate(policy, again, person))
     }

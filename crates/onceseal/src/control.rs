@@ -95,7 +95,7 @@ impl Control {
         &self,
         policy: Arc<ActivePolicy>,
         again: bool,
-        person: Option<String>,
+        person: Option<Identity>,
     ) -> Result<bool, Error> {
         match self.submit(Command::Activate(Activate { policy: policy.clone(), again, person })).await? {
             Reply::Policy { changed, .. } => {

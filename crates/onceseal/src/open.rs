@@ -46,6 +46,21 @@ impl Opening {
         Ok(Opening { surroundings, settings, clock: Arc::new(SystemClock), sweep: true })
     }
 
+    /// As this process is, for the project that a configuration file is in:
+    /// wherever the process was started, one file means one store.
+    ///
+    /// # Errors
+    /// A directory that is gone.
+    pub fn beside(config: &Path, settings: Settings) -> Result<Opening, Error> {
+        let opening = Opening::new(settings)?;
+        let path = opening.surroundings.working_directory.join(config);
+        let directory = path.parent().unwrap_or(&path).to_owned();
+        Ok(Opening {
+            surroundings: Surroundings { working_directory: directory, ..opening.surroundings },
+            ..opening
+        })
+    }
+
     /// What the settings permit that is refused otherwise.
     #[must_use]
     pub fn concessions(&self) -> Concessions {
@@ -86,18 +101,20 @@ impl Opening {
 }
 
 impl Control {
-    /// Opens the store of this project to act, under the policy in this file.
+    /// Opens the store of the project that this file is in to act, under the
+    /// policy in it.
     ///
     /// # Errors
     /// A malformed file, an unsafe place, a store that went back in time, a
     /// policy that was active before and is not now.
     pub async fn open(config: impl AsRef<Path>) -> Result<Control, Error> {
-        let config = Config::load(config.as_ref())?;
-        let opening = Opening::new(config.settings.clone())?;
+        let path = config.as_ref();
+        let config = Config::load(path)?;
+        let opening = Opening::beside(path, config.settings.clone())?;
         let control = tokio::task::spawn_blocking(move || Control::found(&opening))
             .await
             .map_err(|_| Error::Unexpected)??;
-        control.activate(config.policy, false, None).await?;
+        control.activate(config.policy, false, Some(Control::account())).await?;
         Ok(control)
     }
 

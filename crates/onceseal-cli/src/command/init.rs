@@ -20,7 +20,7 @@ pub(crate) fn run(context: &Context) -> Result<ExitCode, CliError> {
     let file = context.global.config.clone().unwrap_or_else(|| here.join(FILE));
     let there = file.exists();
     let settings = if there { Config::load_settings(&file)? } else { Default::default() };
-    let opening = context.opening(settings)?;
+    let opening = context.opening_beside(&file, settings)?;
     let (surroundings, concessions) = (&opening.surroundings, opening.concessions());
     let made = place::init(surroundings, &concessions, fresh_id()?)?;
     let place = opening.place()?;

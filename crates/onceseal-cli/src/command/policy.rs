@@ -129,7 +129,7 @@ fn apply(context: &Context, file: File) -> Result<ExitCode, CliError> {
         context.out.note(&format!("{}: {at}: {}", finding.severity, shown(&finding.sentence)));
     }
     let control = Control::found(&context.opening(config.settings.clone())?)?;
-    let person = Control::account().to_string();
+    let person = Control::account();
     let changed =
         wait(control.activate(config.policy.clone(), true, Some(person)))?.map_err(|error| match error {
             Error::Refused(refusal) => super::refused::plain(&refusal),

@@ -149,6 +149,24 @@ fn without_a_project_nothing_is_read_and_acting_says_what_to_type() {
 }
 
 #[test]
+fn p03_one_configuration_means_one_store_wherever_the_program_is_started() {
+    let (project, other) = (Project::new(), Project::new());
+    project.refund("txn_1", 1, &[]);
+    let file = project.path("onceseal.yaml");
+    let file = file.to_str().expect("a path");
+    let elsewhere = |args: &[&str]| {
+        let mut command = other.command(args);
+        command.env("XDG_STATE_HOME", project.base().join("state"));
+        crate::base::ran(command.output().expect("a run"))
+    };
+    let again = refund("txn_1", 1, &["--json", "--config", file], "echo x >> again");
+    assert_eq!(elsewhere(&again.each()).error()["code"], "duplicate");
+    assert_eq!(other.read("again"), "", "nothing ran");
+    let listed = elsewhere(&["effects", "list", "--config", file]);
+    assert!(listed.stdout.contains("refund:txn_1"), "{listed:?}");
+}
+
+#[test]
 fn the_configuration_is_found_by_flag_then_variable_then_directory() {
     let project = Project::new();
     let deny = "schema: onceseal.policy/v1\nactions:\n  customer.read: { decision: deny }\n";

@@ -16,7 +16,8 @@ pub enum Value {
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// An integer within ±[`SAFE_INTEGER`].
+    /// An integer within ±[`SAFE_INTEGER`]. One beyond it is refused wherever
+    /// it would be written.
     Integer(i64),
     /// A finite number that is not such an integer.
     Float(f64),
@@ -114,7 +115,21 @@ macro_rules! from_integers {
         }
     )*};
 }
-from_integers!(i8, i16, i32, u8, u16, u32);
+from_integers!(i8, i16, i32, i64, u8, u16, u32);
+
+/// A list.
+impl<T: Into<Value>> From<Vec<T>> for Value {
+    fn from(items: Vec<T>) -> Value {
+        Value::List(items.into_iter().map(Into::into).collect())
+    }
+}
+
+/// `null` for nothing.
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Value {
+        value.map_or(Value::Null, Into::into)
+    }
+}
 
 /// `null`.
 impl From<()> for Value {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::approval::Identity;
 use crate::case::Case;
 use crate::code::Code;
 use crate::hash::Hash;
 use crate::journal::{Body, Event, Refs};
 use crate::json::{self, Limits, Value};
-use crate::limits;
 use crate::pack::Corrupt;
 use crate::policy::event::{Activated, ActivatedSealed};
 use crate::policy::{Policy, PolicyError};
@@ -82,12 +82,17 @@ pub struct Activate {
     /// Make it active even if it was active before and is not now.
     pub again: bool,
     /// Who does it.
-    pub person: Option<String>,
+    pub person: Option<Identity>,
 }
 
 pub(crate) fn activate(case: &mut Case<'_>, activate: &Activate) -> Result<Reply, Halt> {
-    if activate.person.as_ref().is_some_and(|person| !limits::is_name(person)) {
-        return Ok(Code::PersonInvalid.into());
+    if let Some(person) = &activate.person {
+        if !person.is_valid() {
+            return Ok(Code::PersonInvalid.into());
+        }
+        if !case.proves(person) {
+            return Ok(Code::NotEntitled.into());
+        }
     }
     let hash = activate.policy.hash;
     let previous = case.view.policy(case.pinned)?.map(|row| row.active);
@@ -98,8 +103,10 @@ pub(crate) fn activate(case: &mut Case<'_>, activate: &Activate) -> Result<Reply
         return Ok(Code::PolicyFileOld.into());
     }
     let payload = case.payload(&activate.policy.text);
-    let sealed = ActivatedSealed { person: activate.person.clone(), text: Some(payload.hash()) };
-    let body = Body::PolicyActivated(Activated { policy: hash, previous }, sealed);
+    let person = activate.person.as_ref();
+    let sealed = ActivatedSealed { person: person.map(Identity::to_string), text: Some(payload.hash()) };
+    let data = Activated { policy: hash, previous, proof: person.map(|person| person.proof) };
+    let body = Body::PolicyActivated(data, sealed);
     case.record_with(case.pinned.policy_stream, Refs::NONE, body, Some(payload));
     Ok(Reply::Policy { active: hash, changed: true })
 }

@@ -1,5 +1,6 @@
 //! What is recorded of the active policy.
 
+use crate::approval::Proof;
 use crate::hash::Hash;
 use crate::record::record;
 
@@ -10,13 +11,15 @@ record! {
         policy: Hash,
         /// The hash of the one before.
         previous: Option<Hash>,
+        /// How whoever did it was proven.
+        proof: Option<Proof>,
     }
 }
 
 record! {
     /// Private part: who did it.
     pub struct ActivatedSealed {
-        /// The person or program.
+        /// Who did it.
         person: Option<String>,
         /// The text: this event's payload.
         text: Option<Hash>,

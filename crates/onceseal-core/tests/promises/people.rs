@@ -4,6 +4,8 @@ use onceseal_core::approval::{Identity, Revocation, Said, Status};
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::effect::{EffectState, Outcome, Resolve};
+use onceseal_core::journal::Body;
+use onceseal_core::policy::Activate;
 use onceseal_core::reply::Reply;
 use onceseal_core::store::Accept;
 
@@ -78,4 +80,23 @@ fn p02_the_agent_that_acts_cannot_say_what_became_of_it() {
     let reply = resolved(&mut world, &format!("host:{agent}"));
     assert_eq!(refused(reply).code, Code::AgentCannotAnswer);
     assert_eq!(world.effect("send:1").expect("an effect").state, EffectState::Ambiguous);
+}
+
+#[test]
+fn p15_an_activation_records_who_did_it_and_how_they_were_proven() {
+    let mut world = pay_world();
+    let policy = world.policy();
+    for (by, counts) in [("os:owner", true), ("host:ada", true), ("os:mallory", false), ("host: ", false)] {
+        let activate = Activate { policy: policy.clone(), again: true, person: Some(person(by)) };
+        world.activate(&PAY.replace("lease: 2m", "lease: 1m"));
+        let before = world.events.len();
+        let done = !matches!(world.run(Command::Activate(activate)), Reply::Refused(_));
+        assert_eq!(done, counts, "{by}");
+        let recorded = world.events[before..].iter().find_map(|recorded| match &recorded.event.body {
+            Body::PolicyActivated(data, sealed) => Some((data.proof, sealed.person.clone())),
+            _ => None,
+        });
+        let expected = counts.then(|| (Some(person(by).proof), Some(by.to_owned())));
+        assert_eq!(recorded, expected, "{by}");
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use onceseal::core::approval::Said;
+use onceseal::core::approval::{Identity, Said};
 use onceseal::core::command::Command;
 use onceseal::core::journal::Kind;
 use onceseal::core::policy::{Activate, ActivePolicy};
@@ -149,7 +149,7 @@ async fn a_file_with_a_policy_that_was_active_before_is_old_and_refused() {
         assert_eq!(code(world.control.activate(first.clone(), false, None).await), "policy_file_old");
         assert_eq!(world.control.policy().expect("one").hash, one("allow").hash);
         // The way back is asked for.
-        assert!(world.control.activate(first, true, Some("host:ann".into())).await.expect("active"));
+        assert!(world.control.activate(first, true, Identity::parse("host:ann")).await.expect("active"));
         world.pay("o", 5).execute(fine).await.expect("committed");
     }
 }

@@ -53,13 +53,13 @@ pub(crate) fn sample() -> Ground {
 }
 
 fn happen(control: &Control, clock: &ManualClock) {
-    wait(control.activate(policy(""), false, Some("host:ann".to_owned()))).expect("active");
+    wait(control.activate(policy(""), false, Identity::parse("host:ann"))).expect("active");
     executions(control, clock);
     approvals(control, clock);
     attempts(control, clock);
     wait(control.activate(policy(r#","new":{"decision":"deny"}"#), false, None)).expect("another one");
     clock.advance(SECOND);
-    wait(control.activate(policy(""), true, Some("host:bob".to_owned()))).expect("the first one again");
+    wait(control.activate(policy(""), true, Identity::parse("host:bob"))).expect("the first one again");
     wait(control.note("ticket".to_owned(), r#"{"text":"looked at"}"#.to_owned())).expect("a note");
     let accept = Accept { seen: 99, found: 50, person: host("ann"), reason: "restored".to_owned() };
     control.store().run(Command::Accept(accept)).expect("accepted");
