@@ -122,9 +122,6 @@ fn count(
         Said::Yes if yes as u64 >= u64::from(row.quorum) => Status::Granted,
         Said::Yes => Status::Pending,
     };
-    if status == Status::Denied {
-        case.view.action(row.action)?;
-    }
     let body = Body::ApprovalAnswered(Responded { proof, said, status }, PersonSealed { person });
     case.record(StreamId::approval(id), Refs::NONE, body);
     if status == Status::Denied {

@@ -107,7 +107,6 @@ fn open<'a>(case: &Case<'a>, id: ApprovalId) -> Result<Option<&'a ApprovalRow>, 
 pub(crate) fn expire(case: &mut Case<'_>, id: ApprovalId, and_waiting: bool) -> Result<(), Halt> {
     let Some(row) = open(case, id)? else { return Ok(()) };
     let action = row.action;
-    case.view.action(action)?;
     case.record(StreamId::approval(id), Refs::NONE, Body::ApprovalExpired(Expired {}, Nothing {}));
     case.closed.push(id);
     if and_waiting {
@@ -136,7 +135,6 @@ pub(crate) fn revoke_by(
 ) -> Result<(), Halt> {
     let Some(row) = open(case, id)? else { return Ok(()) };
     let action = row.action;
-    case.view.action(action)?;
     let sealed = PersonSealed { person: person.map(Identity::to_string) };
     let data = Revoked { proof: person.map(|person| person.proof), reason };
     case.record(StreamId::approval(id), Refs::NONE, Body::ApprovalRevoked(data, sealed));

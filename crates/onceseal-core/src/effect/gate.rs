@@ -116,8 +116,6 @@ pub(crate) fn record_lapse(
     stream: &StreamId,
     row: &EffectRow,
 ) -> Result<Option<ReceiptId>, Halt> {
-    // Look first: what is missing must be seen before anything is recorded.
-    case.view.action(row.holder)?;
     let refs = Refs { action: Some(row.holder), ..Refs::NONE };
     case.record(*stream, refs, Body::EffectLapsed(Lapsed { fence: row.fence }, Nothing {}));
     end_held(case, row.holder, stream, row.fence, Answer::Ambiguous, Some(Code::LeaseLapsed))

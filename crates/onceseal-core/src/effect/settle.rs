@@ -169,7 +169,6 @@ pub(super) fn again(case: &Case<'_>, row: &EffectRow) -> Result<Reply, Halt> {
 
 fn record(case: &mut Case<'_>, settle: &Settle) -> Result<Option<ReceiptId>, Halt> {
     let Holding { effect, action, fence } = settle.attempt;
-    case.view.action(action)?;
     let (sealed, payload) = sealed(case, settle);
     let data = Settled { code: settle.code.clone(), fence, outcome: settle.outcome };
     let refs = Refs { action: Some(action), ..Refs::NONE };

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use onceseal_core::action::{ActionRow, ActionState};
+use onceseal_core::action::{ActionRow, ActionState, Answer};
 use onceseal_core::approval::{ApprovalRow, Identity, Said, Status};
-use onceseal_core::effect::EffectRow;
+use onceseal_core::effect::{EffectRow, EffectState};
 use onceseal_core::id::{ActionId, ApprovalId};
 use onceseal_core::journal::Row;
 use onceseal_core::policy::Verdict;
@@ -98,10 +98,16 @@ impl Judge<'_> {
                 Named::Is(approval) if approval.action != id => {
                     self.find(code::APPROVAL_DIFFERS, "waits for an approval of another action");
                 }
+                Named::Is(approval) if !approval.open() => {
+                    self.find(code::APPROVAL_DIFFERS, "waits for an approval that is closed");
+                }
                 Named::Absent => self.find(code::APPROVAL_DIFFERS, "waits for an approval that is not there"),
                 Named::Is(_) | Named::Unreadable => {}
             },
-            ActionState::Ready { .. } | ActionState::Ended { .. } | ActionState::Answered { .. } => {}
+            ActionState::Ended { result, .. } | ActionState::Answered { result, .. } => {
+                self.came_to(row.held, result)?;
+            }
+            ActionState::Ready { .. } => {}
         }
         if row.held.is_some() && row.decided.decision == Verdict::Approve {
             let used = match row.approval {
@@ -115,6 +121,26 @@ impl Judge<'_> {
             if !used {
                 self.find(code::APPROVAL_DIFFERS, "needed an approval, and ran without using one");
             }
+        }
+        Ok(())
+    }
+
+    /// What an action came to is what its effect says, unless a newer attempt
+    /// has followed.
+    fn came_to(&mut self, held: Option<(StreamId, u64)>, result: Answer) -> Result<(), StoreError> {
+        let Some((effect, fence)) = held else { return Ok(()) };
+        let state = match result {
+            Answer::Committed => EffectState::Committed,
+            Answer::Failed => EffectState::Failed,
+            _ => EffectState::Ambiguous,
+        };
+        let agrees = match self.effect_row(effect)? {
+            Named::Is(effect) => effect.fence > fence || (effect.fence, effect.state) == (fence, state),
+            Named::Absent => false,
+            Named::Unreadable => true,
+        };
+        if !agrees {
+            self.find(code::ATTEMPT_DIFFERS, "came to something else than its effect says");
         }
         Ok(())
     }

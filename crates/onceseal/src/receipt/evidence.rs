@@ -71,10 +71,16 @@ impl<'a> Evidence<'a> {
         let mut approval = None;
         if let Some(id) = row.approval {
             let asked = known(whole(snapshot, &StreamId::approval(id))?);
-            if let Some(Row::Approval(row)) = fold(&asked)? {
-                approval = Some((id, row));
+            let bound = |row: &ApprovalRow| row.private.bound.action_hash;
+            match fold(&asked)? {
+                // What somebody presented that was given for another action is not
+                // this action's to show.
+                Some(Row::Approval(asked_for)) if bound(&asked_for) == hash_of(&row) => {
+                    approval = Some((id, asked_for));
+                    events.extend(asked);
+                }
+                _ => {}
             }
-            events.extend(asked);
         }
         events.sort_by_key(|event| event.position);
         let arguments = arguments(snapshot, action, &row)?;
@@ -210,6 +216,10 @@ fn asked(id: ApprovalId, row: &ApprovalRow, open: bool) -> Value {
         object.insert("binding", Value::Null);
     }
     value
+}
+
+fn hash_of(row: &ActionRow) -> Option<Hash> {
+    row.private.proposal.as_ref().map(|proposal| proposal.action_hash)
 }
 
 /// All events of a stream.

@@ -129,6 +129,9 @@ async fn ua_046_expired_between_approval_and_dispatch_or_altered_is_refused() {
         let altered = world.pay("o", 2_001).approval(approval).execute(never).await.expect_err("altered");
         let refusal = altered.refusal().expect("a refusal");
         assert_eq!((altered.code(), refusal.field), ("approval_mismatch", Some("arguments")));
+        let document = world.control.receipt(refusal.receipt.expect("recorded")).expect("readable");
+        let document = document.and_then(|value| value.as_object().cloned()).expect("a document");
+        assert_eq!(document.get("approval"), Some(&Value::Null), "another action's approval is not shown");
         assert_eq!(status(&world.control, approval), Status::Granted, "and stays what it was");
         let elsewhere = world.pay("o", 2_000).environment("staging").approval(approval).execute(never).await;
         let refusal = elsewhere.expect_err("elsewhere").refusal().cloned().expect("a refusal");

@@ -1,13 +1,19 @@
 //! Rows removed, added and swapped; the log cut.
 
+use onceseal::core::approval::Revocation;
+use onceseal::core::command::Command;
+use onceseal::core::decide::decide;
+use onceseal::core::effect::{Holding, Outcome, Settle};
+use onceseal::core::journal::Body;
 use onceseal::core::stream::StreamId;
-use onceseal::{AuditOptions, audit};
+use onceseal::store::{Options, Parts, Store};
+use onceseal::{AuditOptions, Error, Principal, audit};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
 use crate::columns::{Table, streams};
 use crate::ground::{Ground, Places, audited, codes};
-use crate::sample::{attempt, sample};
+use crate::sample::{attempt, host, sample, wait};
 
 #[test]
 fn ua_145_every_row_removed_is_found_and_named() {
@@ -234,4 +240,43 @@ fn ua_145_an_older_copy_is_noticed_by_the_mark_and_by_what_a_report_said() {
     assert_eq!(audited(&control).findings, [], "the older state is sound in itself");
     let options = AuditOptions { since: Some(newest), progress: None };
     assert_eq!(codes(&audit(&control, &options).expect("a report")), ["log_short"]);
+}
+
+/// A rule that leaves something out of what it records, whole and well chained.
+fn broken(ground: &Ground, leaves_out: fn(&Body) -> bool) -> Store {
+    drop(ground.open().expect("a store"));
+    let options = Options { clock: ground.clock.clone(), ..Options::default() };
+    let mut parts = Parts::sqlite(ground.database(), &options).expect("the parts");
+    parts.decide = Box::new(move |pinned, view, command, now| {
+        let mut verdict = decide(pinned, view, command, now)?;
+        verdict.drafts.retain(|draft| !leaves_out(&draft.event.body));
+        Ok(verdict)
+    });
+    Store::of(parts).expect("a store")
+}
+
+#[test]
+fn an_action_that_came_to_something_else_than_its_effect_is_found() {
+    let ground = sample();
+    let control = ground.open().expect("opens");
+    let held = Holding::from(&attempt(&control, "torn"));
+    control.close();
+    let store = broken(&ground, |body| matches!(body, Body::EffectSettled(..)));
+    let settle = Settle { attempt: held, outcome: Outcome::Committed, code: None, error: None, result: None };
+    store.run(Command::Settle(settle)).expect("settled");
+    store.close();
+    assert_eq!(codes(&audited(&ground.read())), ["attempt_differs", "attempt_differs"]);
+}
+
+#[test]
+fn an_action_that_waits_for_a_closed_request_is_found() {
+    let ground = sample();
+    let control = ground.open().expect("opens");
+    let asked = wait(control.action("ship").arg("id", "torn").by(Principal::agent("bot")).propose());
+    let Err(Error::ApprovalNeeded { approval, .. }) = asked.map(drop) else { panic!("nobody is asked") };
+    control.close();
+    let store = broken(&ground, |body| matches!(body, Body::ActionEnded(..)));
+    store.run(Command::Revoke(Revocation { approval, person: host("ann") })).expect("revoked");
+    store.close();
+    assert_eq!(codes(&audited(&ground.read())), ["approval_differs"]);
 }
