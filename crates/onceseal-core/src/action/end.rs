@@ -108,10 +108,7 @@ pub(crate) fn end_waiting(
 /// Ends a ready action whose time is over.
 pub(crate) fn lapse(case: &mut Case<'_>, stream: &StreamId) -> Result<Reply, Halt> {
     let action = ActionId(stream.name);
-    let over = match case.view.action(action)? {
-        Some(row) => matches!(row.state, ActionState::Ready { until } if until < case.now),
-        None => false,
-    };
+    let over = case.view.action(action)?.is_some_and(|row| row.state.over(case.now));
     if over {
         let code = Some(Code::NotStarted);
         end(

@@ -44,7 +44,7 @@ pub(super) fn decide(case: &mut Case<'_>, wish: Wish<'_>) -> Result<Reply, Halt>
 /// The attempt is permitted if the approval stands up to it.
 fn present(case: &mut Case<'_>, wish: Wish<'_>, id: ApprovalId) -> Result<Reply, Halt> {
     let own = wish.known.as_ref().is_some_and(|row| row.state == ActionState::Waiting { approval: id });
-    let over = case.view.approval(id)?.is_some_and(|row| row.open() && case.now > row.expires_at);
+    let over = case.view.approval(id)?.is_some_and(|row| row.open() && row.over(case.now));
     let check = match approval::check(case, id, wish.proposal, &wish.policy)? {
         // What an action waits for is over for it, answered or not.
         Check::Refused { code: Code::ApprovalPending, field, .. } if own && over => {

@@ -122,6 +122,14 @@ pub const fn ended_number(result: Answer) -> u8 {
     10 + result.number()
 }
 
+impl ActionState {
+    /// Whether it was not started in time; the end is inclusive.
+    #[must_use]
+    pub fn over(&self, now: Timestamp) -> bool {
+        matches!(self, ActionState::Ready { until } if now > *until)
+    }
+}
+
 impl ActionRow {
     /// The keys it is found under.
     #[must_use]

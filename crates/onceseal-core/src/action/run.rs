@@ -197,7 +197,7 @@ fn proceed(
     match wish.known.as_ref().map(|row| row.state.clone()) {
         Some(ActionState::Running { .. }) => return running(case, &wish),
         _ if !fits => return Ok(Code::OutOfBounds.into()),
-        Some(ActionState::Ready { until }) if until < case.now => {
+        Some(state) if state.over(case.now) => {
             return conclude(case, &wish, No::terminal(Answer::Blocked, Code::NotStarted));
         }
         Some(ActionState::Waiting { approval }) => wish.presented = wish.presented.or(Some(approval)),

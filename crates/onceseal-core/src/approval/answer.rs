@@ -84,7 +84,7 @@ pub(crate) fn answer(case: &mut Case<'_>, answer: &Answer) -> Result<Reply, Halt
     if row.status != Status::Pending && !takes_back {
         return Ok(repeated.unwrap_or_else(|| decided(id, &row)));
     }
-    if case.now > row.expires_at {
+    if row.over(case.now) {
         expire(case, id, true)?;
         return Ok(closed(id, Status::Expired));
     }
@@ -150,7 +150,7 @@ pub(crate) fn revoke(case: &mut Case<'_>, revocation: &Revocation) -> Result<Rep
     if !row.open() {
         return Ok(decided(id, &row));
     }
-    if case.now > row.expires_at {
+    if row.over(case.now) {
         expire(case, id, true)?;
         return Ok(closed(id, Status::Expired));
     }

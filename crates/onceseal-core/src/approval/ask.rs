@@ -86,7 +86,7 @@ pub(crate) fn find_open(
         if case.closed.contains(&id) || !row.open() {
             continue;
         }
-        if case.now <= row.expires_at {
+        if !row.over(case.now) {
             return Ok(Some((id, row)));
         }
         expire(case, id, row.action != asking)?;

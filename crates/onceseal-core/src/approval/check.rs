@@ -49,7 +49,7 @@ pub(crate) fn check(
     if row.status != Status::Granted {
         return refused(code_of(row.status), None, Some(row.status));
     }
-    if case.now > row.expires_at {
+    if row.over(case.now) {
         return refused(Code::ApprovalExpired, None, Some(Status::Expired));
     }
     if !same_rule {
@@ -151,7 +151,7 @@ pub(crate) fn lapse(case: &mut Case<'_>, stream: &StreamId) -> Result<Reply, Hal
     let Some(row) = case.view.approval(id)?.filter(|row| row.open()).cloned() else {
         return Ok(Reply::Done { changed: false });
     };
-    if case.now > row.expires_at {
+    if row.over(case.now) {
         expire(case, id, true)?;
         return Ok(Reply::Done { changed: true });
     }

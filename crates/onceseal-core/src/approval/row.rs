@@ -101,6 +101,12 @@ impl Pack for ApprovalRow {
 }
 
 impl ApprovalRow {
+    /// Whether its time is over; the end is inclusive.
+    #[must_use]
+    pub fn over(&self, now: Timestamp) -> bool {
+        now > self.expires_at
+    }
+
     /// Whether it may still be answered or used.
     #[must_use]
     pub const fn open(&self) -> bool {
