@@ -14,7 +14,7 @@ use crate::error::StoreError;
 use crate::executor::Decide;
 use crate::memory::Memory;
 use crate::read::Readers;
-use crate::sqlite::{Connector, Pool, SqliteBackend};
+use crate::sqlite::{Connector, Founded, Pool, SqliteBackend};
 use crate::time::BatchClock;
 use crate::turnstile::Turnstile;
 
@@ -23,8 +23,8 @@ use crate::turnstile::Turnstile;
 pub struct Options {
     /// The tenant, `[a-z0-9][a-z0-9_-]{0,62}`.
     pub tenant: String,
-    /// Who owns the store, as `os:<login>`: the only person the operating
-    /// system can prove.
+    /// The account of this process, as `os:<login>`. It owns the store if it
+    /// made it, and is then the only person the operating system can prove.
     pub owner: Option<String>,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
@@ -69,7 +69,7 @@ impl ReadingParts {
     pub(crate) fn sqlite(path: PathBuf, options: &Options) -> Result<Option<ReadingParts>, StoreError> {
         check_tenant(&options.tenant)?;
         let connector = Connector::new(path, options.vfs.clone())?;
-        let Some((row, tenant)) = connector.find(&options.tenant)? else { return Ok(None) };
+        let Some(Founded { row, tenant, .. }) = connector.find(&options.tenant)? else { return Ok(None) };
         let readers = Box::new(Arc::new(Pool::new(connector, row)));
         Ok(Some(ReadingParts { tenant, readers, clock: options.clock.clone() }))
     }
@@ -110,16 +110,18 @@ impl Parts {
         let turnstile = Turnstile::open(connector.path())?;
         let sweeps = Turnstile::open(connector.path())?;
         let now = options.clock.now().wall_us;
-        let (row, tenant) = {
+        let Founded { row, tenant, owner } = {
             let _turn = turnstile.enter()?;
-            connector.found(&options.tenant, now)?
+            connector.found(&options.tenant, options.owner.as_deref(), now)?
         };
         let pool = Arc::new(Pool::new(connector.clone(), row));
         let clock = BatchClock::new(options.clock.clone());
         let backend = SqliteBackend::new(connector, turnstile, clock, (row, tenant.id))?;
         Ok(Parts {
             tenant,
-            owner: options.owner.clone(),
+            // Another account, or this one under a name that it gave itself, is not the
+            // owner and proves nobody.
+            owner: owner.filter(|owner| Some(owner) == options.owner.as_ref()),
             backend: Box::new(backend),
             readers: Box::new(pool),
             decide: Box::new(decide),

@@ -13,7 +13,7 @@ mod statements;
 mod transaction;
 mod writer;
 
-pub(crate) use open::Connector;
+pub(crate) use open::{Connector, Founded};
 pub(crate) use pool::Pool;
 pub use schema::{APPLICATION_ID, SCHEMA_VERSION};
 pub(crate) use writer::SqliteBackend;

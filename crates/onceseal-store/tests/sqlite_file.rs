@@ -225,6 +225,21 @@ fn a_store_whose_tenant_was_replaced_is_written_no_more() {
 }
 
 #[test]
+fn p02_only_the_account_that_made_the_store_is_proven_by_the_operating_system() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("onceseal.db");
+    File::create_new(&path).expect("an empty file");
+    let owner = |account: &str| {
+        let options = Options { owner: Some(account.to_owned()), ..Options::default() };
+        Parts::sqlite(path.clone(), &options).expect("the parts").owner
+    };
+    assert_eq!(owner("os:ann").as_deref(), Some("os:ann"), "it made the store");
+    // In a user namespace an account can call itself anything.
+    assert_eq!(owner("os:bob"), None);
+    assert_eq!(owner("os:ann").as_deref(), Some("os:ann"));
+}
+
+#[test]
 fn p03_a_store_whose_default_tenant_is_gone_does_not_get_another() {
     for change in ["UPDATE tenants SET tenant = 'other'", "DELETE FROM tenants"] {
         let (_dir, path) = used();

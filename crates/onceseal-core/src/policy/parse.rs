@@ -246,7 +246,9 @@ fn template(
     let Some(node) = node else { return Ok(None) };
     let template =
         Template::parse(node.text()?, kind).map_err(|e| node.fail(PolicyErrorKind::Template(e)))?;
-    let shown = template.arguments().find(|path| redact.iter().any(|redacted| redacted.covers(path)));
+    let shown = template
+        .arguments()
+        .find(|path| redact.iter().any(|redacted| redacted.covers(path) || path.covers(redacted)));
     match shown {
         Some(path) => Err(node.fail(PolicyErrorKind::RedactedInTemplate { argument: path.to_string() })),
         None => Ok(Some(template)),

@@ -8,10 +8,11 @@ CREATE TABLE schema_migrations (
 ) STRICT;
 
 -- Outside the fold: made with the tenant, never changed. Losing the key would
--- forget every effect.
+-- forget every effect. The owner is the account that the operating system proves.
 CREATE TABLE tenants (
     id INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL UNIQUE,
+    owner TEXT,
     tenant_id BLOB NOT NULL CHECK (length(tenant_id) = 16),
     blinding_key BLOB NOT NULL CHECK (length(blinding_key) = 32),
     created_at INTEGER NOT NULL

@@ -30,6 +30,16 @@ pub(crate) struct Settings {
     pub(crate) foreign_keys: bool,
 }
 
+/// A tenant as a file has it.
+#[derive(Debug)]
+pub(crate) struct Founded {
+    /// Its number in the file.
+    pub(crate) row: i64,
+    pub(crate) tenant: Tenant,
+    /// Whoever made it.
+    pub(crate) owner: Option<String>,
+}
+
 /// Makes connections to one file.
 #[derive(Debug, Clone)]
 pub(crate) struct Connector {
@@ -98,8 +108,9 @@ impl Connector {
         Ok(Some(identities))
     }
 
-    /// Brings the file to this program's schema and finds or makes the tenant.
-    pub(crate) fn found(&self, tenant: &str, now: i64) -> Result<(i64, Tenant), StoreError> {
+    /// Brings the file to this program's schema and finds or makes the tenant,
+    /// which `owner` then owns.
+    pub(crate) fn found(&self, tenant: &str, owner: Option<&str>, now: i64) -> Result<Founded, StoreError> {
         let mut connection = self.writer()?;
         empty_log(&connection)?;
         crate::fault::reach("before_migrate")?;
@@ -107,14 +118,14 @@ impl Connector {
         crate::fault::reach("after_migrate")?;
         let found = match find_tenant(&connection, tenant)? {
             Some(found) => found,
-            None => make_tenant(&mut connection, tenant, now)?,
+            None => make_tenant(&mut connection, tenant, owner, now)?,
         };
         crate::fault::reach("after_tenant")?;
         Ok(found)
     }
 
     /// The tenant, if the file has it; changes nothing.
-    pub(crate) fn find(&self, tenant: &str) -> Result<Option<(i64, Tenant)>, StoreError> {
+    pub(crate) fn find(&self, tenant: &str) -> Result<Option<Founded>, StoreError> {
         self.look()?;
         let connection = self.reader()?;
         match schema::look(&connection)? {
@@ -203,10 +214,10 @@ pub(crate) fn settings(connection: &Connection) -> Result<Settings, StoreError> 
 /// # Errors
 /// The default tenant is gone from a file that has been written to: what was
 /// recorded for it would be forgotten under another key.
-fn find_tenant(connection: &Connection, name: &str) -> Result<Option<(i64, Tenant)>, StoreError> {
+fn find_tenant(connection: &Connection, name: &str) -> Result<Option<Founded>, StoreError> {
     let found = connection.query_row(statements::TENANT, [name], |row| {
         let tenant = Tenant { name: name.to_owned(), id: row.get(1)?, key: BlindingKey(row.get(2)?) };
-        Ok((row.get(0)?, tenant))
+        Ok(Founded { row: row.get(0)?, tenant, owner: row.get(3)? })
     });
     let found = found.optional()?;
     if found.is_none() && name == Tenant::DEFAULT {
@@ -223,7 +234,12 @@ fn find_tenant(connection: &Connection, name: &str) -> Result<Option<(i64, Tenan
 }
 
 /// The tenant of this name, made if the file does not have it.
-fn make_tenant(connection: &mut Connection, name: &str, now: i64) -> Result<(i64, Tenant), StoreError> {
+fn make_tenant(
+    connection: &mut Connection,
+    name: &str,
+    owner: Option<&str>,
+    now: i64,
+) -> Result<Founded, StoreError> {
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     if let Some(found) = find_tenant(&transaction, name)? {
         return Ok(found);
@@ -232,10 +248,11 @@ fn make_tenant(connection: &mut Connection, name: &str, now: i64) -> Result<(i64
     fill(&mut id)?;
     fill(&mut key)?;
     transaction.execute(
-        "INSERT INTO tenants (tenant, tenant_id, blinding_key, created_at) VALUES (?1, ?2, ?3, ?4)",
-        (name, id, key, now),
+        "INSERT INTO tenants (tenant, owner, tenant_id, blinding_key, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+        (name, owner, id, key, now),
     )?;
     let row = transaction.last_insert_rowid();
     transaction.commit()?;
-    Ok((row, Tenant { name: name.to_owned(), id, key: BlindingKey(key) }))
+    let tenant = Tenant { name: name.to_owned(), id, key: BlindingKey(key) };
+    Ok(Founded { row, tenant, owner: owner.map(str::to_owned) })
 }

@@ -112,7 +112,10 @@ pub(super) fn faults(connection: &Connection) -> Result<Vec<String>, StoreError>
 /// What a schema has, by kind and name, with the text that made it; not what
 /// SQLite makes by itself.
 fn objects(connection: &Connection) -> Result<BTreeMap<(String, String), Option<String>>, StoreError> {
-    let sql = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
+    // The indexes of unique columns and ANALYZE's tables are SQLite's own; no
+    // trigger or view is, whatever its name.
+    let sql = "SELECT type, name, sql FROM sqlite_schema
+               WHERE type NOT IN ('table', 'index') OR name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
     let mut statement = connection.prepare(sql)?;
     let object = |row: &rusqlite::Row<'_>| Ok(((row.get(0)?, row.get(1)?), row.get(2)?));
     let found = statement.query_map([], object)?;

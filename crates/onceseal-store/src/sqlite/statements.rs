@@ -39,7 +39,7 @@ macro_rules! keys {
 
 statements! {
     /// The tenant of a name.
-    TENANT = "SELECT id, tenant_id, blinding_key FROM tenants WHERE tenant = ?1";
+    TENANT = "SELECT id, tenant_id, blinding_key, owner FROM tenants WHERE tenant = ?1";
     /// Whether the tenant is the one that was opened.
     TENANT_ID = "SELECT tenant_id FROM tenants WHERE id = ?1";
     /// Anything recorded, for whatever tenant.

@@ -126,6 +126,13 @@ fn a_schema_that_is_not_ours_is_found() {
             "CREATE TRIGGER quiet AFTER INSERT ON events BEGIN DELETE FROM keys; END",
             "the trigger quiet is none",
         ),
+        (
+            "PRAGMA writable_schema=ON;
+             CREATE TRIGGER quiet AFTER INSERT ON events BEGIN DELETE FROM keys; END;
+             UPDATE sqlite_schema SET name = 'sqlite_quiet',
+                sql = replace(sql, 'quiet', 'sqlite_quiet') WHERE name = 'quiet'",
+            "the trigger sqlite_quiet is none",
+        ),
         ("CREATE TABLE \"\u{202e}more\" (a)", "202e}more is none"),
         ("CREATE INDEX another ON events (at)", "the index another is none"),
         ("ALTER TABLE events ADD COLUMN more TEXT", "the table events is not as this program makes it"),
