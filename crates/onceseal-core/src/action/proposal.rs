@@ -143,7 +143,9 @@ impl Proposal {
         }
         let entry = policy.policy.entry(&name);
         let rule = policy.rule(&name);
-        let text = json::canonical(&Value::Object(arguments));
+        let arguments = Value::Object(arguments);
+        let text = json::canonical(&arguments);
+        arguments.discard();
         let Value::Object(arguments) = json::read(text.as_bytes(), &policy.policy.argument_limits(&name))?
         else {
             unreachable!("the canonical text of an object reads as one")

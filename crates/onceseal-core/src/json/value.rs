@@ -42,6 +42,30 @@ impl Value {
         Some(if x.fract() == 0.0 && x.abs() <= limit { Value::Integer(x as i64) } else { Value::Float(x) })
     }
 
+    /// Whether at most so many lists and objects stand in each other.
+    #[must_use]
+    pub fn nests_within(&self, depth: usize) -> bool {
+        let within = |item: &Value| item.nests_within(depth - 1);
+        match self {
+            Value::List(items) => depth > 0 && items.iter().all(within),
+            Value::Object(object) => depth > 0 && object.iter().all(|(_, member)| within(member)),
+            _ => true,
+        }
+    }
+
+    /// Drops a value from the outside in. Dropped by itself, one that was built
+    /// to nest a hundred thousand deep ends the process: its stack is too small.
+    pub fn discard(self) {
+        let mut rest = vec![self];
+        while let Some(value) = rest.pop() {
+            match value {
+                Value::List(items) => rest.extend(items),
+                Value::Object(object) => rest.extend(object.into_members().map(|(_, member)| member)),
+                _ => {}
+            }
+        }
+    }
+
     /// The text, if it is one.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
@@ -198,6 +222,11 @@ impl Object {
     }
 
     /// The members in canonical order.
+    pub fn into_members(self) -> impl Iterator<Item = (String, Value)> {
+        self.0.into_iter()
+    }
+
+    /// The members in canonical order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
@@ -329,5 +358,30 @@ mod tests {
         assert_eq!(object.remove("a"), None);
         assert_eq!(object.len(), 1);
         assert!(!object.is_empty());
+    }
+
+    fn nested(depth: usize) -> Value {
+        (0..depth).fold(Value::Null, |inner, n| match n % 2 {
+            0 => Value::List(vec![inner]),
+            _ => {
+                let mut object = Object::new();
+                object.insert("a", inner);
+                Value::Object(object)
+            }
+        })
+    }
+
+    #[test]
+    fn p14_a_value_that_nests_too_deep_is_refused_and_not_walked_to_its_end() {
+        use crate::json::{Limits, MAX_DEPTH, canonical, read_canonical};
+        let deepest = nested(MAX_DEPTH);
+        assert!(deepest.nests_within(MAX_DEPTH) && !deepest.nests_within(MAX_DEPTH - 1));
+        assert_eq!(read_canonical(&canonical(&deepest), &Limits::DATA), Ok(deepest));
+        for depth in [MAX_DEPTH + 1, 1_000_000] {
+            let value = nested(depth);
+            assert!(!value.nests_within(MAX_DEPTH));
+            assert!(read_canonical(&canonical(&value), &Limits::DATA).is_err());
+            value.discard();
+        }
     }
 }

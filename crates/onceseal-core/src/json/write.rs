@@ -4,7 +4,7 @@
 //! gives the value again. The same set of characters, `"`, `\` and those below
 //! U+0020, must be escaped here and may not stand plain in the reader.
 
-use super::Value;
+use super::{MAX_DEPTH, Value};
 
 /// Room for most values that are hashed, so that their text is not moved while
 /// it grows.
@@ -13,8 +13,9 @@ const USUAL_LENGTH: usize = 512;
 /// The canonical text of a value.
 ///
 /// For a value that has a number outside its one form (see [`Value`]), which
-/// neither [`read`](super::read) nor [`Value::number`] makes, the text is one
-/// that [`read_canonical`](super::read_canonical) refuses.
+/// neither [`read`](super::read) nor [`Value::number`] makes, and for one that
+/// nests deeper than [`MAX_DEPTH`], the text is one that
+/// [`read_canonical`](super::read_canonical) refuses.
 #[must_use]
 pub fn canonical(value: &Value) -> String {
     let mut out = String::with_capacity(USUAL_LENGTH);
@@ -24,6 +25,16 @@ pub fn canonical(value: &Value) -> String {
 
 /// Appends the canonical text of a value.
 pub fn write(value: &Value, out: &mut String) {
+    write_within(MAX_DEPTH, value, out);
+}
+
+fn write_within(depth: usize, value: &Value, out: &mut String) {
+    let Some(below) = depth.checked_sub(usize::from(matches!(value, Value::List(_) | Value::Object(_))))
+    else {
+        // No text of a value: this one is left to whoever built it.
+        out.push('!');
+        return;
+    };
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(true) => out.push_str("true"),
@@ -37,7 +48,7 @@ pub fn write(value: &Value, out: &mut String) {
             out.push('[');
             for (place, item) in items.iter().enumerate() {
                 write_comma(place, out);
-                write(item, out);
+                write_within(below, item, out);
             }
             out.push(']');
         }
@@ -47,7 +58,7 @@ pub fn write(value: &Value, out: &mut String) {
                 write_comma(place, out);
                 write_text(name, out);
                 out.push(':');
-                write(member, out);
+                write_within(below, member, out);
             }
             out.push('}');
         }

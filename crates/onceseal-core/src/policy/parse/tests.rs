@@ -201,3 +201,16 @@ fn an_error_in_a_stored_document_has_a_path_and_no_place() {
     let error = Policy::compile(document.value()).expect_err("too long");
     assert_eq!(error.to_string(), "actions.a.b.lease: lease must be 1s to 1d");
 }
+
+#[test]
+fn p13_no_template_shows_a_redacted_argument_nor_what_it_is_in_or_holds() {
+    for (redact, placeholder) in [("card", "card"), ("card", "card.number"), ("card.number", "card")] {
+        let file =
+            entry(&format!("{{redact: [{redact}], effect: \"pay:{{{placeholder}}}\", decision: allow}}"));
+        let file = file.replace("a.b:\n    {", "a.b: {");
+        let error = Policy::from_yaml(file.as_bytes()).expect_err("it would be shown");
+        assert!(matches!(error.kind, PolicyErrorKind::RedactedInTemplate { .. }), "{error}");
+    }
+    let beside = entry("{redact: [card.number], effect: \"pay:{card.id}\", decision: allow}");
+    Policy::from_yaml(beside.replace("a.b:\n    {", "a.b: {").as_bytes()).expect("another part of it");
+}
