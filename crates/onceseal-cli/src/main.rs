@@ -10,6 +10,7 @@ mod context;
 mod error;
 mod out;
 mod show;
+mod standing;
 mod table;
 mod text;
 

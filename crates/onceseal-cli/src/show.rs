@@ -5,11 +5,12 @@
 //! that it cannot pass for words of this program.
 
 use onceseal::core::action::ActionRow;
-use onceseal::core::approval::{ApprovalRow, Said, Status};
+use onceseal::core::approval::{ApprovalRow, Status};
 use onceseal::core::id::ApprovalId;
 use onceseal::core::json::{Object, Value, is_suspicious, is_suspicious_value};
 use onceseal::core::time::Timestamp;
 
+use crate::standing;
 use crate::table::{fields, state_style};
 use crate::text::{age, literal};
 
@@ -41,7 +42,7 @@ pub(crate) fn approval(
     width: usize,
 ) -> String {
     let bound = &row.private.bound;
-    let yes = row.private.responses.iter().filter(|response| response.said == Said::Yes).count();
+    let yes = standing::yes(row);
     let style = state_style(row.status.as_str());
     let left = match row.status {
         Status::Pending | Status::Granted if now <= row.expires_at => {

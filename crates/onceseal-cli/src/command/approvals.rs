@@ -26,6 +26,7 @@ use super::refused::{integer, of};
 use crate::context::{Context, wait};
 use crate::error::{CliError, REFUSED};
 use crate::show;
+use crate::standing;
 use crate::table::{Cell, Table};
 use crate::text::{age, shown};
 
@@ -145,7 +146,6 @@ fn list(
             let Row::Approval(row) = row else { return Err(list::corrupt()) };
             let id = ApprovalId(stream.name);
             items.push(render::approval(id, &row));
-            let yes = row.private.responses.iter().filter(|response| response.said == Said::Yes).count();
             let expires = match row.status {
                 Status::Pending | Status::Granted if now > row.expires_at => "over".to_owned(),
                 Status::Pending | Status::Granted => format!("in {}", age(row.expires_at.since(now))),
@@ -157,7 +157,7 @@ fn list(
                 id.to_string().into(),
                 age(now.since(row.created_at)).into(),
                 Cell::state(row.status.as_str()),
-                format!("{yes}/{}", row.quorum).into(),
+                format!("{}/{}", standing::yes(&row), row.quorum).into(),
                 expires.into(),
                 text(bound.name.as_ref()),
                 text(bound.effect_key.as_ref()),

@@ -4,6 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use onceseal::config::Settings;
+use onceseal::store::place::Surroundings;
+use onceseal::{Control, Opening};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -69,6 +72,19 @@ impl Project {
         let is_project = |path: &PathBuf| path.is_dir() && !path.ends_with("marks");
         let entries = fs::read_dir(root).expect("a state root").map(|entry| entry.expect("an entry").path());
         entries.into_iter().find(is_project).expect("the project's state")
+    }
+
+    /// The project's store, as a program that embeds the library opens it.
+    pub(crate) fn embedded(&self) -> Control {
+        let surroundings = Surroundings {
+            state: None,
+            home: Some(self.base().into()),
+            xdg_state_home: Some(self.base().join("state").into()),
+            ..Surroundings::of_process(self.path(""))
+        };
+        let opening = Opening::new(Settings::default()).expect("a working directory");
+        let opening = Opening { surroundings, sweep: false, ..opening };
+        Control::existing(&opening).expect("a safe place").expect("a store")
     }
 
     pub(crate) fn database(&self) -> PathBuf {
