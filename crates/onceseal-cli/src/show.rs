@@ -43,12 +43,10 @@ pub(crate) fn approval(
 ) -> String {
     let bound = &row.private.bound;
     let yes = standing::yes(row);
-    let style = state_style(row.status.as_str());
-    let left = match row.status {
-        Status::Pending | Status::Granted if now <= row.expires_at => {
-            format!(" (in {})", age(row.expires_at.since(now)))
-        }
-        Status::Pending | Status::Granted => " (over)".to_owned(),
+    let status = standing::status(row, now);
+    let style = state_style(status.as_str());
+    let left = match status {
+        Status::Pending | Status::Granted => format!(" (in {})", age(row.expires_at.since(now))),
         _ => String::new(),
     };
     let hash =
@@ -62,7 +60,7 @@ pub(crate) fn approval(
     };
     let mut out = format!("{id}\n");
     out.push_str(&fields(&[
-        ("status", format!("{style}{}{style:#}, {yes} of {} yes", row.status, row.quorum)),
+        ("status", format!("{style}{status}{style:#}, {yes} of {} yes", row.quorum)),
         ("expires", format!("{}{left}", row.expires_at)),
         ("asked by", format!("{} of the policy", action.decided.reason)),
         ("may answer", format!("{people} proven by {proofs}")),

@@ -21,6 +21,7 @@ use super::list::{self, Pages};
 use super::refused;
 use crate::context::{Context, wait};
 use crate::error::CliError;
+use crate::standing;
 use crate::table::{Cell, Table, fields, state_style};
 use crate::text::{age, literal, shown};
 
@@ -153,7 +154,7 @@ fn list(context: &Context, list: List) -> Result<ExitCode, CliError> {
             table.row(vec![
                 id.to_string().into(),
                 age(now.since(row.created_at)).into(),
-                Cell::state(action_state(&row.state)),
+                Cell::state(action_state(&row.state)).over(standing::is_over(&control, &row, now)),
                 text(proposal.map(|p| &p.name)),
                 text(proposal.and_then(|p| p.effect_key.as_ref())),
                 text(proposal.map(|p| &p.agent)),
@@ -183,7 +184,8 @@ fn text(control: &Control, id: ActionId, row: &ActionRow, arguments: &Object) ->
     let style = state_style(state);
     let quoted =
         |text: Option<&String>| text.map_or("none".to_owned(), |text| literal(&text.as_str().into()));
-    let mut rows = vec![("state", format!("{style}{state}{style:#}"))];
+    let over = if standing::is_over(control, row, control.store().now()) { " (over)" } else { "" };
+    let mut rows = vec![("state", format!("{style}{state}{style:#}{over}"))];
     if let onceseal::core::action::ActionState::Ended { code: Some(code), .. } = row.state {
         rows.push(("code", code.to_string()));
     }

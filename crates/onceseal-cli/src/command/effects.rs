@@ -18,6 +18,7 @@ use super::list::{self, Pages};
 use super::refused::{of, to_resolve};
 use crate::context::{Context, wait};
 use crate::error::CliError;
+use crate::standing;
 use crate::table::{Cell, Table, fields, state_style};
 use crate::text::{age, literal, shell, shown};
 
@@ -96,7 +97,7 @@ fn list(context: &Context, list: &List) -> Result<ExitCode, CliError> {
             let key = row.private.key.as_deref().map_or("erased".to_owned(), shown);
             table.row(vec![
                 key.into(),
-                Cell::state(row.state.as_str()),
+                Cell::state(row.state.as_str()).over(standing::lapsed(&row, now)),
                 row.fence.to_string().into(),
                 age(now.since(row.created_at)).into(),
                 age(now.since(row.updated_at)).into(),
@@ -157,7 +158,7 @@ fn text(control: &Control, key: &str, row: &EffectRow) -> String {
         ("action", row.holder.to_string()),
     ];
     if let Some(until) = row.lease_until.filter(|_| row.held()) {
-        let over = if row.live(now) { "" } else { " (over: nobody has reported)" };
+        let over = if standing::lapsed(row, now) { " (over: nobody has reported)" } else { "" };
         rows.push(("lease ends", format!("{until}{over}")));
     }
     if let Some(source) = row.answered_by {

@@ -1,8 +1,7 @@
 //! What a person who approves is shown.
 
 use onceseal::Control;
-use onceseal::core::approval::{Answer, Identity, Proof, Said};
-use onceseal::core::command::Command;
+use onceseal::core::approval::{Identity, Proof, Said};
 use onceseal::core::hash::Hash;
 use onceseal::core::id::ApprovalId;
 use onceseal::core::json::{self, Limits, Object, Value};
@@ -123,13 +122,12 @@ fn the_agent_that_asks_cannot_answer_and_who_is_not_entitled_neither() {
 
 /// A program that embeds the library answers yes for a person.
 fn host_says_yes(project: &Project, id: &str, name: &str) {
-    let control = project.embedded();
+    let control = project.embedded(0);
     let approval = ApprovalId::parse(id).expect("an id");
-    let row = control.approval(approval).expect("read").expect("a request");
+    let row = control.engine().approval(approval).expect("read").expect("a request");
     let shown = row.private.bound.binding.expect("a binding");
     let person = Identity { proof: Proof::Host, name: name.to_owned() };
-    let answer = Answer { approval, person, said: Said::Yes, shown };
-    control.store().run(Command::Answer(answer)).expect("answered");
+    control.answer(approval, person, Said::Yes, shown).expect("answered");
 }
 
 #[test]
