@@ -19,20 +19,21 @@ pub(crate) struct Context {
 impl Context {
     /// The configuration file to use.
     pub(crate) fn file(&self) -> Result<PathBuf, ConfigError> {
-        let here = std::env::current_dir().map_err(|error| ConfigError::Unreadable(error.kind()))?;
+        let here = std::env::current_dir().map_err(|_| ConfigError::NoDirectory)?;
         Config::find(self.global.config.as_deref(), &here)
     }
 
     /// The configuration, which whoever acts must have.
     pub(crate) fn config(&self) -> Result<Config, CliError> {
-        Ok(Config::load(&self.file()?)?)
+        let file = self.file()?;
+        Config::load(&file).map_err(|error| CliError::of_file(error, &file))
     }
 
     /// The settings, without a file or with a file whose policy is malformed:
     /// whoever answers or reads does without a policy of their own.
     pub(crate) fn settings(&self) -> Result<Settings, CliError> {
         match self.file() {
-            Ok(file) => Ok(Config::load_settings(&file)?),
+            Ok(file) => Config::load_settings(&file).map_err(|error| CliError::of_file(error, &file)),
             Err(ConfigError::Missing) => Ok(Settings::default()),
             Err(error) => Err(error.into()),
         }

@@ -1,6 +1,8 @@
 //! Why a command did not do what it was asked: what happened, why, and what to
 //! type next.
 
+use std::path::Path;
+
 use anstyle::{AnsiColor, Style};
 use onceseal::Error;
 use onceseal::config::ConfigError;
@@ -62,6 +64,13 @@ impl CliError {
     /// said of it, but it must not look like success either.
     pub(crate) fn closed() -> CliError {
         CliError { silent: true, ..CliError::new("output_closed", "", CLOSED) }
+    }
+
+    /// What is wrong with a configuration file.
+    pub(crate) fn of_file(error: ConfigError, file: &Path) -> CliError {
+        let names_it = matches!(error, ConfigError::Unreadable { .. } | ConfigError::TooLarge { .. });
+        let error = CliError::from(error).about("file", file.display().to_string());
+        if names_it { error } else { error.because(format!("it stands in {}", file.display())) }
     }
 
     pub(crate) const fn is_silent(&self) -> bool {
@@ -150,6 +159,9 @@ impl From<ConfigError> for CliError {
         let base = CliError::new(error.code(), error.to_string(), UNUSABLE);
         match error {
             ConfigError::Missing => base.next("onceseal init"),
+            ConfigError::Unreadable { .. } => {
+                base.next("put a file there, or name another one with --config")
+            }
             ConfigError::Policy(_) => base.next("correct the file, then `onceseal policy check`"),
             _ => base,
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use onceseal::Control;
-use onceseal::config::{Config, FILE, STARTER};
+use onceseal::config::{Config, FILE, STARTER, Settings};
 use onceseal::core::json::Object;
 use onceseal::store::place::{self, GitExclude, Origin, ProjectId};
 
@@ -18,8 +18,11 @@ use crate::text::shown;
 pub(crate) fn run(context: &Context) -> Result<ExitCode, CliError> {
     let here = std::env::current_dir().map_err(onceseal::store::StoreError::from)?;
     let file = context.global.config.clone().unwrap_or_else(|| here.join(FILE));
-    let there = file.exists();
-    let settings = if there { Config::load_settings(&file)? } else { Default::default() };
+    let there = Config::stands_at(&file);
+    let settings = match there {
+        true => Config::load_settings(&file).map_err(|error| CliError::of_file(error, &file))?,
+        false => Settings::default(),
+    };
     let opening = context.opening(settings)?;
     let (surroundings, concessions) = (&opening.surroundings, opening.concessions());
     let made = place::init(surroundings, &concessions, fresh_id()?)?;
@@ -57,7 +60,8 @@ fn write(file: &Path) -> Result<bool, CliError> {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
         Err(error) => {
-            Err(CliError::new("config_unwritable", format!("{FILE} cannot be written: {}", error.kind()), 2))
+            let message = format!("{} cannot be written: {}", file.display(), error.kind());
+            Err(CliError::new("config_unwritable", message, 2))
         }
     }
 }

@@ -1,10 +1,10 @@
 //! `policy`: whether it is sound, what it would say, and which one is active.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use onceseal::config::Config;
+use onceseal::config::{Config, ConfigError};
 use onceseal::core::action::Proposal;
 use onceseal::core::hash::BlindingKey;
 use onceseal::core::json::{Object, Value};
@@ -63,23 +63,32 @@ fn path(context: &Context, file: File) -> Result<PathBuf, CliError> {
     }
 }
 
-/// A finding with its place in the file.
-fn findings(file: &PathBuf, config: &Config) -> Result<Vec<(Finding, String)>, CliError> {
-    let bytes =
-        std::fs::read(file).map_err(|error| onceseal::config::ConfigError::Unreadable(error.kind()))?;
-    let document = Document::read(&bytes).map_err(onceseal::config::ConfigError::Policy)?;
-    let found = config.policy.policy.check(Some(&Control::account().name));
-    Ok(found
-        .into_iter()
-        .map(|finding| (document.position(&finding.path).to_string(), finding))
-        .map(|(at, f)| (f, at))
-        .collect())
+/// A policy that was read, and what should be known about it with its place in
+/// the file.
+struct Checked {
+    config: Config,
+    findings: Vec<(Finding, String)>,
+}
+
+impl Checked {
+    /// Reads the file once: what is checked is what is activated.
+    fn read(file: &Path) -> Result<Checked, CliError> {
+        let wrong = |error| CliError::of_file(error, file);
+        let bytes = Config::read(file).map_err(wrong)?;
+        let config = Config::parse(&bytes).map_err(wrong)?;
+        let document = Document::read(&bytes).map_err(|error| wrong(ConfigError::Policy(error)))?;
+        let found = config.policy.policy.check(Some(&Control::account().name));
+        let placed = |finding: Finding| {
+            let at = document.position(&finding.path).to_string();
+            (finding, at)
+        };
+        Ok(Checked { findings: found.into_iter().map(placed).collect(), config })
+    }
 }
 
 fn check(context: &Context, file: File) -> Result<ExitCode, CliError> {
     let file = path(context, file)?;
-    let config = Config::load(&file)?;
-    let found = findings(&file, &config)?;
+    let Checked { config, findings: found } = Checked::read(&file)?;
     let count = |severity| found.iter().filter(|(finding, _)| finding.severity == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
     let actions = config.policy.policy.entries().len();
@@ -124,8 +133,8 @@ fn check(context: &Context, file: File) -> Result<ExitCode, CliError> {
 
 fn apply(context: &Context, file: File) -> Result<ExitCode, CliError> {
     let file = path(context, file)?;
-    let config = Config::load(&file)?;
-    for (finding, at) in findings(&file, &config)?.iter().filter(|(f, _)| f.severity != Severity::Note) {
+    let Checked { config, findings } = Checked::read(&file)?;
+    for (finding, at) in findings.iter().filter(|(finding, _)| finding.severity != Severity::Note) {
         context.out.note(&format!("{}: {at}: {}", finding.severity, shown(&finding.sentence)));
     }
     let control = Control::found(&context.opening(config.settings.clone())?)?;
