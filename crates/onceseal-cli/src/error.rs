@@ -27,7 +27,7 @@ const CLOSED: u8 = 128 + 13;
 pub(crate) struct CliError {
     code: &'static str,
     message: String,
-    why: Option<String>,
+    why: Vec<String>,
     next: Vec<String>,
     retry: Retry,
     about: Object,
@@ -41,7 +41,7 @@ impl CliError {
         CliError {
             code,
             message: message.into(),
-            why: None,
+            why: Vec::new(),
             next: Vec::new(),
             retry: Retry::Never,
             about: Object::new(),
@@ -83,11 +83,17 @@ impl CliError {
         CliError { exit, ..self }
     }
 
-    /// Says why.
+    /// Says why; a further reason is added to those before it.
     #[must_use]
     pub(crate) fn because(mut self, why: impl Into<String>) -> CliError {
-        self.why = Some(why.into());
+        self.why.push(why.into());
         self
+    }
+
+    /// Says why, instead of what was said before.
+    #[must_use]
+    pub(crate) fn because_instead(self, why: impl Into<String>) -> CliError {
+        CliError { why: vec![why.into()], ..self }
     }
 
     /// Says what to type, or do, next.
@@ -117,8 +123,8 @@ impl CliError {
         object.insert("code", self.code);
         object.insert("message", self.message.as_str());
         object.insert("retry", self.retry.as_str());
-        if let Some(why) = &self.why {
-            object.insert("why", why.as_str());
+        if !self.why.is_empty() {
+            object.insert("why", self.why.join("; "));
         }
         let next = self.next.iter().map(|next| Value::from(next.as_str())).collect();
         object.insert("next", Value::List(next));
@@ -129,12 +135,11 @@ impl CliError {
     pub(crate) fn to_block(&self) -> String {
         let (bold, dim) = (AnsiColor::Red.on_default().bold(), Style::new().dimmed());
         let mut block = format!("{bold}error[{}]{bold:#}: {}\n", self.code, shown(&self.message));
-        if let Some(why) = &self.why {
-            block.push_str(&format!("  {dim}why:{dim:#}  {}\n", shown(why)));
-        }
-        for (at, next) in self.next.iter().enumerate() {
-            let label = if at == 0 { "next:" } else { "     " };
-            block.push_str(&format!("  {dim}{label}{dim:#} {}\n", shown(next)));
+        for (label, lines) in [("why: ", &self.why), ("next:", &self.next)] {
+            for (at, line) in lines.iter().enumerate() {
+                let label = if at == 0 { label } else { "     " };
+                block.push_str(&format!("  {dim}{label}{dim:#} {}\n", shown(line)));
+            }
         }
         block
     }

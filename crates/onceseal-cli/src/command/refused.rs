@@ -115,7 +115,7 @@ fn unlisted(error: CliError, policy: &Policy, name: &str) -> CliError {
     let Some(unknown) = policy.explain(&facts).unknown else { return error };
     let similar = unknown.similar.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
     error
-        .because(format!("the policy does not list this action{similar}"))
+        .because_instead(format!("the policy does not list this action{similar}"))
         .next("to have people asked, add under `actions:` in onceseal.yaml")
         .next(unknown.line_to_add)
 }

@@ -63,6 +63,65 @@ fn a_program_that_cannot_be_started_was_not_executed_and_may_be_tried_again() {
 }
 
 #[test]
+fn a_command_that_ran_and_whose_end_cannot_be_written_is_told_as_that() {
+    for (end, resolve) in [
+        ("exit 0", "--committed --reason 'the command exited with status 0'"),
+        ("exit 75", "--failed --reason 'the program exited with status 75'"),
+        ("exit 9", "--committed --reason '…'"),
+    ] {
+        let project = Project::new();
+        let script = format!("rm -r '{}'; {end}", project.state().display());
+        let more = ["--lease", "1s", "--not-executed-on", "75"];
+        let people = project.refused(&refund("txn_1", 1, &more, &script).each()).stderr;
+        let project = Project::new();
+        let script = format!("rm -r '{}'; {end}", project.state().display());
+        let more: Vec<_> = more.iter().copied().chain(["--json"]).collect();
+        let error = project.refused(&refund("txn_1", 1, &more, &script).each()).error();
+
+        let status = end.rsplit(' ').next().and_then(|code| code.parse::<i32>().ok()).expect("a status");
+        assert_eq!(
+            (&error["code"], &error["retry"]),
+            (&json!("outcome_unrecorded"), &json!("after_resolution"))
+        );
+        assert_eq!((&error["child"]["exit"], &error["attempt"]), (&json!(status), &json!(1)));
+        assert_eq!((&error["effect_key"], &error["cause"]), (&json!("refund:txn_1"), &json!("store_failed")));
+        let action = error["action"].as_str().expect("an id");
+        assert!(action.starts_with("act_") && error["why"].as_str().is_some_and(|why| why.contains(action)));
+        assert!(error["lease_ends_by"].as_str().is_some_and(|at| at.ends_with('Z')), "{error}");
+        for says in [
+            "error[outcome_unrecorded]: the command ran, and how it ended is not recorded",
+            &format!("the program exited with status {status}; store_failed: "),
+            "the effect \"refund:txn_1\" of act_",
+            "counts as in progress until its lease ends, 2",
+            "and as ambiguous from then on",
+            "onceseal effects show refund:txn_1\n",
+            &format!("onceseal resolve refund:txn_1 --fence 1 {resolve}\n"),
+        ] {
+            assert!(people.contains(says), "{says}\n{people}");
+        }
+    }
+}
+
+#[test]
+fn p04_a_command_that_outlives_its_lease_and_is_answered_for_is_told_so() {
+    let project = Project::new();
+    // The program that renews the lease stops, and the command ends.
+    let line = refund("txn_1", 1, &["--lease", "1s", "--json"], "kill -STOP $PPID; echo > stopped");
+    let child = project.command(&line.each()).stderr(Stdio::piped()).spawn().expect("a run");
+    while !project.ok(&["effects", "list"]).stdout.contains("executing (over)") {}
+    project.ok(&["resolve", "refund:txn_1", "--failed", "--reason", "nobody answers"]);
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).expect("it goes on");
+    let ran = ran(child.wait_with_output().expect("its end"));
+    let error = ran.error();
+    assert_eq!((ran.code, &error["code"], &error["child"]["exit"]), (1, &json!("fenced"), &json!(0)));
+    assert_eq!(error["effect_key"], "refund:txn_1");
+    let why = error["why"].as_str().expect("a reason");
+    assert!(why.contains("is failed") && why.contains("the command ran: the program exited with status 0"));
+    assert_eq!(error["next"], json!(["onceseal effects show refund:txn_1"]));
+}
+
+#[test]
 fn the_command_learns_action_attempt_and_effect_key() {
     let project = Project::new();
     let script = "echo $ONCESEAL_ACTION $ONCESEAL_ATTEMPT $ONCESEAL_EFFECT_KEY";
