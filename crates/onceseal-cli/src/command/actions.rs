@@ -15,7 +15,7 @@ use onceseal::core::time::Span;
 use onceseal::views::{Filter, action_state, state_numbers};
 use onceseal::{CallOptions, Control, Error, render};
 
-use super::call::CallArgs;
+use super::call::{CallArgs, proposed};
 use super::exec::{action, approval};
 use super::list::{self, Pages};
 use super::refused;
@@ -89,16 +89,7 @@ fn submit(context: &Context, submit: &Submit) -> Result<ExitCode, CliError> {
     let action = submit.call.action(context, &config.policy.policy)?;
     let control = context.act(&config)?;
     let options = CallOptions { id: submit.id, approval: submit.approval, ..CallOptions::default() };
-    let proposed = control
-        .action(&action.name)
-        .args(action.arguments)
-        .by(action.principal)
-        .environment(action.environment)
-        .options(options);
-    let proposed = match action.resource {
-        Some(resource) => proposed.resource(resource),
-        None => proposed,
-    };
+    let proposed = proposed(&control, &action).options(options);
     let (id, approval, until) = match wait(proposed.propose())? {
         Ok(Reply::Ready { action, until }) => (action, None, Some(until)),
         Err(Error::ApprovalNeeded { action, approval, expires_at }) => {
@@ -107,7 +98,7 @@ fn submit(context: &Context, submit: &Submit) -> Result<ExitCode, CliError> {
         Ok(Reply::Ended { action, .. }) => (action, None, None),
         Ok(_) => return Err(Error::Unexpected.into()),
         Err(Error::Refused(refusal)) => {
-            return Err(refused::call(&control, &config.policy.policy, &submit.call.action, &refusal));
+            return Err(refused::call(&control, &config.policy.policy, &action, &refusal));
         }
         Err(error) => return Err(error.into()),
     };

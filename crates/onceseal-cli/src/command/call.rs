@@ -6,8 +6,8 @@ use std::io::{self, Read};
 use clap::Args;
 use onceseal::core::action::Action;
 use onceseal::core::json::{self, Limits, Object, Value};
-use onceseal::core::policy::{ArgumentPath, Policy};
-use onceseal::{Control, Principal};
+use onceseal::core::policy::{ArgumentPath, Policy, TemplateError};
+use onceseal::{Control, Principal, Proposing};
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -70,6 +70,29 @@ impl CallArgs {
             resource: self.resource.clone(),
         })
     }
+}
+
+/// An action as the engine takes it.
+pub(crate) fn proposed(control: &Control, action: &Action) -> Proposing {
+    let Action { name, arguments, principal, environment, resource } = action.clone();
+    let proposed = control.action(name).args(arguments).by(principal).environment(environment);
+    match resource {
+        Some(resource) => proposed.resource(resource),
+        None => proposed,
+    }
+}
+
+/// Why a template of the policy cannot be filled for an action, if so: what it
+/// lacks, without any value.
+pub(crate) fn unfit(policy: &Policy, action: &Action) -> Option<TemplateError> {
+    let entry = policy.entry(&action.name)?;
+    let arguments = &action.arguments;
+    let resource = match entry.resource.as_ref().map(|template| template.resolve(arguments, None)) {
+        Some(Ok(resource)) => Some(resource),
+        Some(Err(error)) => return Some(error),
+        None => action.resource.clone(),
+    };
+    entry.effect.as_ref()?.resolve(arguments, resource.as_deref()).err()
 }
 
 /// Name, whether JSON follows, and what follows. Values are in no message.

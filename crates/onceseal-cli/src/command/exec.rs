@@ -15,7 +15,7 @@ use onceseal::core::time::{Span, Timestamp};
 use onceseal::process::{Ended, GRACE_MAX, Process, ProcessOutcome, classify};
 use onceseal::{Call, CallOptions, Error, Failure};
 
-use super::call::CallArgs;
+use super::call::{CallArgs, proposed};
 use super::list;
 use crate::context::{Context, wait};
 use crate::error::CliError;
@@ -80,16 +80,7 @@ pub(crate) fn run(context: &Context, exec: Exec) -> Result<ExitCode, CliError> {
         deadline: exec.deadline,
         replay: false,
     };
-    let proposed = control
-        .action(&exec.call.action)
-        .args(action.arguments.clone())
-        .by(action.principal.clone())
-        .environment(action.environment.clone())
-        .options(options.clone());
-    let proposed = match &action.resource {
-        Some(resource) => proposed.resource(resource.clone()),
-        None => proposed,
-    };
+    let proposed = proposed(&control, &action).options(options.clone());
     let outcome = wait(async {
         match (proposed.execute(|call| program.run(call)).await, exec.wait) {
             (Err(Error::ApprovalNeeded { action, approval, expires_at }), Some(patience)) => {
@@ -103,7 +94,7 @@ pub(crate) fn run(context: &Context, exec: Exec) -> Result<ExitCode, CliError> {
     let ran = program.ran.into_inner();
     match outcome {
         Ok(receipt) => told::done(context, &control, &receipt, ran.as_ref()),
-        Err(error) => Err(told::not_done(&control, &config.policy.policy, &action.name, error, ran.as_ref())),
+        Err(error) => Err(told::not_done(&control, &config.policy.policy, &action, error, ran.as_ref())),
     }
 }
 

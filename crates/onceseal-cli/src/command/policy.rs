@@ -14,7 +14,7 @@ use onceseal::core::policy::{
 use onceseal::core::stream::Tenant;
 use onceseal::{Control, Error};
 
-use super::call::CallArgs;
+use super::call::{CallArgs, unfit};
 use crate::context::{Context, wait};
 use crate::error::{CliError, REFUSED, UNUSABLE};
 use crate::table::state_style;
@@ -161,6 +161,7 @@ fn explain(context: &Context, explain: &Explain) -> Result<ExitCode, CliError> {
     let config = context.config()?;
     let policy = &config.policy.policy;
     let action = explain.call.action(context, policy)?;
+    let lack = unfit(policy, &action).map(|lack| lack.to_string());
     // Nothing is recorded, and no hash is shown: any key will do.
     let tenant = Tenant { name: config.settings.tenant.clone(), id: [0; 16], key: BlindingKey([0; 32]) };
     let proposal = Proposal::prepare(&tenant, &config.policy, action)
@@ -186,6 +187,7 @@ fn explain(context: &Context, explain: &Explain) -> Result<ExitCode, CliError> {
             object.into()
         });
         object.insert("unlisted", unknown);
+        object.insert("unfit", lack.map_or(Value::Null, Value::Text));
         context.out.document(object)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -196,6 +198,9 @@ fn explain(context: &Context, explain: &Explain) -> Result<ExitCode, CliError> {
     }
     if let Some(code) = proposal.unfit() {
         text.push_str(&format!("  {}\n", code.sentence()));
+    }
+    if let Some(lack) = lack {
+        text.push_str(&format!("  {}\n", shown(&lack)));
     }
     for (at, rule) in explanation.rules.iter().enumerate() {
         let decides = if reason.starts_with(&format!("rule[{at}]")) { ", and decides" } else { "" };

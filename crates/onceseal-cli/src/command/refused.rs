@@ -1,5 +1,6 @@
 //! Refusals as people and programs read them.
 
+use onceseal::core::action::Action;
 use onceseal::core::code::Code;
 use onceseal::core::id::ActionId;
 use onceseal::core::journal::Row;
@@ -9,6 +10,7 @@ use onceseal::core::reply::{EffectNow, Refusal};
 use onceseal::store::read::row_of;
 use onceseal::{Control, Error};
 
+use super::call::unfit;
 use crate::error::{CliError, REFUSED, UNUSABLE};
 use crate::text::{literal, shell};
 
@@ -95,23 +97,28 @@ pub(crate) fn explained(control: &Control, refusal: &Refusal) -> CliError {
 }
 
 /// The refusal of a call, with what the policy says of it.
-pub(crate) fn call(control: &Control, policy: &Policy, name: &str, refusal: &Refusal) -> CliError {
+pub(crate) fn call(control: &Control, policy: &Policy, action: &Action, refusal: &Refusal) -> CliError {
     let error = explained(control, refusal);
     match (refusal.code, refusal.reason.as_deref()) {
         (Code::PolicyDenied, Some(reason)) if reason == Reason::UnknownAction.to_string() => {
-            unlisted(error, policy, name)
+            unlisted(error, policy, action)
         }
         (Code::PolicyDenied, _) => {
-            error.next(format!("onceseal policy explain {} … with the same arguments", shell(name)))
+            let name = shell(&action.name);
+            error.next(format!("onceseal policy explain {name} … with the same arguments"))
         }
+        (Code::EffectKeyError | Code::ResourceError, _) => match unfit(policy, action) {
+            Some(lack) => error.because(lack.to_string()),
+            None => error,
+        },
         _ => error,
     }
 }
 
 /// An action that the policy does not list, with the line that would.
-fn unlisted(error: CliError, policy: &Policy, name: &str) -> CliError {
+fn unlisted(error: CliError, policy: &Policy, action: &Action) -> CliError {
     let arguments = Object::new();
-    let facts = Facts { name, arguments: &arguments, environment: "", agent: "", user: None };
+    let facts = Facts { name: &action.name, arguments: &arguments, environment: "", agent: "", user: None };
     let Some(unknown) = policy.explain(&facts).unknown else { return error };
     let similar = unknown.similar.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
     error

@@ -31,6 +31,38 @@ fn ua_160_an_explanation_names_the_rule_the_condition_and_what_it_saw() {
 }
 
 #[test]
+fn a_template_that_cannot_be_filled_is_told_with_what_it_lacks_and_no_value() {
+    let project = Project::with_policy(
+        "actions:\n  pay: { effect: \"pay:{order.id}\", resource: \"shop:{shop}\", decision: allow }\n  move: { effect: \"move:{resource}\", decision: allow }\n",
+    );
+    for (call, code, says) in [
+        (&["pay"][..], "resource_error", "the argument `shop` is missing; the resource needs it"),
+        (
+            &["pay", "--arg", "shop=s", "--arg", r#"order:={"id":[]}"#],
+            "effect_key_error",
+            "the argument `order.id` is list; the effect key needs text or an integer",
+        ),
+        (
+            &["pay", "--arg", "shop="],
+            "resource_error",
+            "`shop` is empty; the resource needs text that is not",
+        ),
+        (&["move"], "effect_key_error", "the action has no resource; the effect key needs it"),
+    ] {
+        let line = |command: &[&'static str], rest: &[&'static str]| -> Vec<_> {
+            command.iter().chain(call).chain(rest).copied().collect()
+        };
+        let exec = project.refused(&line(&["exec"], &["--json", "--", "true"])).error();
+        assert_eq!((&exec["code"], &exec["why"]), (&json!(code), &json!(says)));
+        let submit = project.refused(&line(&["actions", "submit"], &["--json"])).error();
+        assert_eq!((&submit["code"], &submit["why"]), (&json!(code), &json!(says)));
+        let explain = project.json(&line(&["policy", "explain"], &[]));
+        assert_eq!((&explain["reason"], &explain["unfit"]), (&json!(code), &json!(says)));
+        assert!(project.ok(&line(&["policy", "explain"], &[])).stdout.contains(says));
+    }
+}
+
+#[test]
 fn ua_161_an_action_that_is_not_listed_is_denied_with_the_line_to_add() {
     let project = Project::new();
     let ran = project.refused(&["exec", "stripe.refnud", "--", "sh", "-c", "echo x >> calls"]);

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use onceseal::core::action::Action;
 use onceseal::core::code::{Code, Retry};
 use onceseal::core::id::{ActionId, ApprovalId};
 use onceseal::core::json::{Object, Value};
@@ -80,13 +81,15 @@ pub(super) fn done(
 pub(super) fn not_done(
     control: &Control,
     policy: &Policy,
-    name: &str,
+    action: &Action,
     error: Error,
     ran: Option<&Ran>,
 ) -> CliError {
     let told = match (error, ran) {
         (Error::Unknown { unrecorded: Some(cause), .. }, Some(ran)) => unrecorded(ran, &cause),
-        (error @ (Error::NotExecuted { .. } | Error::Unknown { .. }), _) => reported(control, name, &error),
+        (error @ (Error::NotExecuted { .. } | Error::Unknown { .. }), _) => {
+            reported(control, &action.name, &error)
+        }
         // Somebody else has answered, and what the command did is kept beside that.
         (Error::Refused(refusal), Some(ran)) if refusal.code == Code::Fenced => {
             let told = refused::explained(control, &refusal);
@@ -95,7 +98,7 @@ pub(super) fn not_done(
                 .about("effect_key", ran.key())
         }
         (error, Some(ran)) => unrecorded(ran, &error),
-        (error, None) => not_run(control, policy, name, error),
+        (error, None) => not_run(control, policy, action, error),
     };
     match ran {
         Some(ran) => told.about("child", ran.child()),
@@ -176,10 +179,10 @@ fn unrecorded(ran: &Ran, cause: &Error) -> CliError {
 }
 
 /// Why the command was not run.
-fn not_run(control: &Control, policy: &Policy, name: &str, error: Error) -> CliError {
+fn not_run(control: &Control, policy: &Policy, wanted: &Action, error: Error) -> CliError {
     match error {
         Error::ApprovalNeeded { action, approval, expires_at } => asked(
-            CliError::new("approval_needed", format!("{name} waits for a person"), REFUSED),
+            CliError::new("approval_needed", format!("{} waits for a person", wanted.name), REFUSED),
             action,
             approval,
         )
@@ -190,7 +193,7 @@ fn not_run(control: &Control, policy: &Policy, name: &str, error: Error) -> CliE
             action,
             approval,
         ),
-        Error::Refused(refusal) => refused::call(control, policy, name, &refusal),
+        Error::Refused(refusal) => refused::call(control, policy, wanted, &refusal),
         error => refused::of(control, error),
     }
 }
