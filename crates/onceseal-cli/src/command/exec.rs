@@ -9,8 +9,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
+use onceseal::core::code::Code;
 use onceseal::core::id::{ActionId, ApprovalId};
 use onceseal::core::json::{Object, Value};
+use onceseal::core::limits;
+use onceseal::core::policy::{DEFAULT_DEADLINE, DEFAULT_LEASE, Policy};
 use onceseal::core::time::{Span, Timestamp};
 use onceseal::process::{Ended, GRACE_MAX, Process, ProcessOutcome, classify};
 use onceseal::{Call, CallOptions, Error, Failure};
@@ -57,6 +60,30 @@ pub(crate) struct Exec {
     command: Vec<OsString>,
 }
 
+impl Exec {
+    /// Which of its lengths of time the policy does not permit, and what it does.
+    fn bounds(&self, policy: &Policy) -> Option<String> {
+        let entry = policy.entry(&self.call.action);
+        let lease = entry.map_or(DEFAULT_LEASE, |entry| entry.lease_or(DEFAULT_LEASE));
+        let deadline = entry.map_or(DEFAULT_DEADLINE, |entry| entry.deadline_for(lease));
+        match (self.lease, self.deadline) {
+            (Some(given), _) if given < limits::LEASE_MIN => {
+                Some(format!("--lease is {given}, and a lease is {} at least", limits::LEASE_MIN))
+            }
+            (Some(given), _) if given > lease => {
+                Some(format!("--lease is {given}, and the policy permits {lease} at most"))
+            }
+            (_, Some(Span::ZERO)) => {
+                Some("--deadline is 0s, and no command ends before it begins".to_owned())
+            }
+            (_, Some(given)) if given > deadline => {
+                Some(format!("--deadline is {given}, and the policy permits {deadline} at most"))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// An approval's id, as it is printed.
 pub(crate) fn approval(text: &str) -> Result<ApprovalId, String> {
     ApprovalId::parse(text).ok_or_else(|| "an approval's id is apr_ and 32 hex digits".to_owned())
@@ -92,7 +119,18 @@ pub(crate) fn run(context: &Context, exec: Exec) -> Result<ExitCode, CliError> {
         }
     })?;
     let ran = program.ran.into_inner();
+    let bounds = exec.bounds(&config.policy.policy);
     match outcome {
+        Err(Error::Refused(refusal)) if refusal.code == Code::OutOfBounds => {
+            let told = told::not_done(
+                &control,
+                &config.policy.policy,
+                &action,
+                Error::Refused(refusal),
+                ran.as_ref(),
+            );
+            Err(bounds.into_iter().fold(told, CliError::because))
+        }
         Ok(receipt) => told::done(context, &control, &receipt, ran.as_ref()),
         Err(error) => Err(told::not_done(&control, &config.policy.policy, &action, error, ran.as_ref())),
     }

@@ -5,6 +5,7 @@ use onceseal::core::code::Code;
 use onceseal::core::id::ActionId;
 use onceseal::core::journal::Row;
 use onceseal::core::json::Object;
+use onceseal::core::limits;
 use onceseal::core::policy::{Facts, Policy, Reason};
 use onceseal::core::reply::{EffectNow, Refusal};
 use onceseal::store::read::row_of;
@@ -125,6 +126,19 @@ fn unlisted(error: CliError, policy: &Policy, action: &Action) -> CliError {
         .because_instead(format!("the policy does not list this action{similar}"))
         .next("to have people asked, add under `actions:` in onceseal.yaml")
         .next(unknown.line_to_add)
+}
+
+/// Which of a person's texts is not taken, and why.
+pub(crate) fn remarks(error: CliError, texts: &[(&str, Option<&str>)]) -> CliError {
+    let given = texts.iter().filter_map(|(flag, text)| Some((flag, (*text)?)));
+    let wrong = given.filter_map(|(flag, text)| match () {
+        () if *flag == "--reason" && text.trim().is_empty() => Some(format!("{flag} is blank")),
+        () if !limits::is_remark(text) => {
+            Some(format!("{flag} has more than {} characters", limits::ERROR_CHARS))
+        }
+        () => None,
+    });
+    wrong.fold(error, CliError::because)
 }
 
 /// What to do about an outcome that nobody knows.

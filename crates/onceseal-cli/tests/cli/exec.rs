@@ -313,12 +313,18 @@ fn a_lease_or_deadline_can_be_shortened_and_not_lengthened() {
     let project = Project::with_policy("actions:\n  work: { lease: 30s, decision: allow }\n");
     let run = |more: &[&str]| {
         let line: Vec<_> = ["exec", "work"].iter().chain(more).chain(&["--", "true"]).copied().collect();
-        project.run(&line).code
+        project.run(&line)
     };
-    assert_eq!(run(&["--lease", "5s", "--deadline", "1m"]), 0);
-    for wrong in
-        [&["--lease", "31s"][..], &["--lease", "999ms"], &["--deadline", "11m"], &["--lease", "soon"]]
-    {
-        assert_eq!(run(wrong), 2, "{wrong:?}");
+    assert_eq!(run(&["--lease", "5s", "--deadline", "1m"]).code, 0);
+    assert_eq!(run(&["--lease", "soon"]).code, 2);
+    for (wrong, says) in [
+        (["--lease", "31s"], "--lease is 31s, and the policy permits 30s at most"),
+        (["--lease", "999ms"], "--lease is 999ms, and a lease is 1s at least"),
+        (["--deadline", "11m"], "--deadline is 11m, and the policy permits 10m at most"),
+        (["--deadline", "0s"], "--deadline is 0s, and no command ends before it begins"),
+    ] {
+        let ran = run(&wrong);
+        assert_eq!(ran.code, 2, "{wrong:?}");
+        assert!(ran.stderr.contains("error[out_of_bounds]") && ran.stderr.contains(says), "{ran:?}");
     }
 }

@@ -18,9 +18,15 @@ fn an_answer_for_an_unknown_outcome_needs_a_reason_and_is_given_once() {
     assert_eq!(resolve(&["--committed"]).code, 2, "no reason");
     assert_eq!(resolve(&["--committed", "--failed", "--reason", "x"]).code, 2, "both");
     assert_eq!(resolve(&["--reason", "x"]).code, 2, "neither");
-    assert_eq!(resolve(&["--committed", "--reason", " "]).code, 2, "a blank reason");
-    let stale = resolve(&["--committed", "--reason", "seen", "--fence", "2"]);
-    assert_eq!((stale.code, stale.error()["code"].clone()), (1, json!("not_ambiguous")));
+    let blank = resolve(&["--committed", "--reason", " "]);
+    assert_eq!((blank.code, blank.error()["why"].clone()), (2, json!("--reason is blank")));
+    let long = "x".repeat(1025);
+    let wordy = resolve(&["--committed", "--reason", "seen", "--evidence", &long]);
+    assert_eq!(wordy.error()["why"], "--evidence has more than 1024 characters");
+    let stale = resolve(&["--committed", "--reason", "seen", "--fence", "7"]);
+    let error = stale.error();
+    assert_eq!((stale.code, &error["code"], &error["attempt"]), (1, &json!("fence_differs"), &json!(1)));
+    assert_eq!(error["message"], "the word is about attempt 7, and the newest attempt is 1");
     let done =
         resolve(&["--committed", "--reason", "re_1 is there", "--evidence", "https://example.test/re_1"]);
     assert_eq!((done.code, done.document()["state"].clone()), (0, json!("committed")));
@@ -115,6 +121,8 @@ fn p05_a_store_that_went_back_is_noticed_before_anything_runs_until_a_person_acc
     assert!(doctor.stdout.contains("entries 7 to 10 of the log were seen and are gone"), "{}", doctor.stdout);
 
     assert_eq!(project.run(&["doctor", "--accept-went-back"]).code, 2, "a reason is needed");
+    let blank = project.run(&["doctor", "--accept-went-back", "--reason", " ", "--json"]);
+    assert_eq!((blank.code, &blank.error()["why"]), (2, &json!("--reason is blank")));
     let accepted = project.ok(&["doctor", "--accept-went-back", "--reason", "restored after a disk failure"]);
     assert!(accepted.stdout.contains("entries 7 to 10"), "{accepted:?}");
     project.ok(&["doctor"]);
