@@ -55,6 +55,30 @@ impl CliError {
         CliError::new("usage", message, UNUSABLE)
     }
 
+    /// What the parser says of a command line, in paragraphs: what is wrong,
+    /// tips, and how the command is used.
+    pub(crate) fn misused(text: &str) -> CliError {
+        let mut error = CliError::usage("");
+        for (at, paragraph) in text.trim().split("\n\n").enumerate() {
+            let mut lines = paragraph.lines().map(str::trim);
+            let first = lines.next().unwrap_or_default();
+            let rest: Vec<&str> = lines.collect();
+            let gap = if rest.is_empty() { "" } else { " " };
+            match (at, first.strip_prefix("Usage: "), first.strip_prefix("tip: ")) {
+                (0, ..) => {
+                    let first = first.trim_start_matches("error: ");
+                    error.message = format!("{first}{gap}{}", rest.join(", "));
+                }
+                (_, Some(usage), _) => {
+                    error = error.about("usage", format!("{usage}{gap}{}", rest.join(" ")))
+                }
+                (.., Some(tip)) => error = error.next(tip),
+                _ => {}
+            }
+        }
+        error
+    }
+
     /// Something named on the command line that does not exist.
     pub(crate) fn missing(code: Code) -> CliError {
         CliError::new(code.as_str(), code.sentence(), REFUSED)

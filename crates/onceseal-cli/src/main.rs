@@ -44,14 +44,14 @@ fn main() -> ExitCode {
 /// be understood.
 fn usage(error: &clap::Error) -> ExitCode {
     let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    let json = std::env::args_os().any(|argument| argument == "--json");
+    // What follows `--` is a command's own.
+    let json =
+        std::env::args_os().take_while(|argument| argument != "--").any(|argument| argument == "--json");
     if asked || !json {
         // Nowhere is left to say that the terminal is gone.
         let _ = error.print();
         return ExitCode::from(if asked { 0 } else { 2 });
     }
-    let text = error.render().to_string();
-    let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    Out::new(true, cli::Color::Never).error(&CliError::usage(message));
+    Out::new(true, cli::Color::Never).error(&CliError::misused(&error.render().to_string()));
     ExitCode::from(2)
 }
