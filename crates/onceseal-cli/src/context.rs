@@ -70,6 +70,20 @@ impl Context {
         Ok(control)
     }
 
+    /// The error with the file that it is about, if that is the store.
+    pub(crate) fn located(&self, error: CliError) -> CliError {
+        if !error.concerns_store() {
+            return error;
+        }
+        let opening = self.settings().and_then(|settings| self.opening(settings)).ok();
+        let place =
+            opening.filter(|opening| !opening.settings.memory).and_then(|opening| opening.place().ok());
+        match place {
+            Some(place) => error.of_store(place.database()),
+            None => error,
+        }
+    }
+
     /// A path as it is shown.
     pub(crate) fn path(&self, path: &Path) -> String {
         crate::text::shown(&path.display().to_string())

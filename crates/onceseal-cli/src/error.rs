@@ -97,6 +97,30 @@ impl CliError {
         if names_it { error } else { error.because(format!("it stands in {}", file.display())) }
     }
 
+    /// Whether it is about the store's file.
+    pub(crate) fn concerns_store(&self) -> bool {
+        const CODES: [Code; 6] = [
+            Code::StoreFailed,
+            Code::StoreBusy,
+            Code::CommitUnknown,
+            Code::StoreForeign,
+            Code::StoreWentBack,
+            Code::Corrupt,
+        ];
+        CODES.iter().any(|code| self.is(*code))
+    }
+
+    /// Whether it has this code.
+    pub(crate) fn is(&self, code: Code) -> bool {
+        self.code == code.as_str()
+    }
+
+    /// Names the store's file.
+    pub(crate) fn of_store(self, database: &Path) -> CliError {
+        let database = database.display().to_string();
+        self.because(format!("the store is {database}")).about("file", database)
+    }
+
     pub(crate) const fn is_silent(&self) -> bool {
         self.silent
     }
@@ -178,6 +202,8 @@ impl From<StoreError> for CliError {
             Code::ClockJump => base.next("onceseal doctor --accept-clock"),
             Code::PolicyMissing => base.next("onceseal init").next("onceseal policy apply"),
             Code::StoreForeign | Code::Corrupt => base.next("onceseal doctor"),
+            Code::StoreFailed => base.next("onceseal doctor").next("then the same command again"),
+            Code::CommitUnknown => base.next("onceseal events says what was recorded"),
             _ => base,
         }
     }

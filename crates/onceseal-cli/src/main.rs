@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 
-use cli::Cli;
+use cli::{Cli, Command};
 use context::Context;
 use error::CliError;
 use out::Out;
@@ -31,9 +31,12 @@ fn main() -> ExitCode {
     };
     let out = Out::new(cli.global.json, cli.global.color);
     let context = Context { out, global: cli.global };
+    // These two have stores of their own, which are gone by then.
+    let own_store = matches!(cli.command, Command::Demo(_) | Command::Bench(_));
     match command::run(&context, cli.command) {
         Ok(code) => code,
         Err(error) => {
+            let error = if own_store { error } else { context.located(error) };
             context.out.error(&error);
             ExitCode::from(error.exit)
         }

@@ -171,3 +171,23 @@ fn accepting_the_clock_opens_the_store_and_changes_nothing() {
     project.ok(&["doctor", "--accept-clock"]);
     assert_eq!(project.items(&["events"]), before);
 }
+
+#[test]
+fn a_store_that_fails_is_named_and_what_to_type_too() {
+    let project = Project::new();
+    project.refund("txn_1", 1, &[]);
+    let gate = project.state().join("onceseal.db.gate");
+    fs::remove_file(&gate).expect("removed");
+    fs::create_dir(&gate).expect("a directory in its place");
+    let ran = project.refund("txn_2", 1, &["--json"]);
+    let (error, database) = (ran.error(), project.database());
+    let database = database.to_str().expect("UTF-8");
+    assert_eq!((ran.code, &error["code"], &error["file"]), (2, &json!("store_failed"), &json!(database)));
+    assert_eq!(error["why"], format!("the store is {database}"));
+    assert_eq!(error["next"], json!(["onceseal doctor", "then the same command again"]));
+    fs::write(database, "no store ".repeat(1000)).expect("written");
+    let foreign = project.run(&["effects", "list", "--json"]).error();
+    assert_eq!((&foreign["code"], &foreign["file"]), (&json!("store_foreign"), &json!(database)));
+    let elsewhere = project.run(&["demo", "--json"]);
+    assert_eq!(elsewhere.code, 0, "what has a store of its own is not concerned: {elsewhere:?}");
+}

@@ -194,7 +194,11 @@ fn not_run(control: &Control, policy: &Policy, wanted: &Action, error: Error) ->
             approval,
         ),
         Error::Refused(refusal) => refused::call(control, policy, wanted, &refusal),
-        error => refused::of(control, error),
+        error => {
+            let told = refused::of(control, error);
+            // Unlike a store that fails, this leaves open whether the action is there.
+            if told.is(Code::CommitUnknown) { told.because("the command was not run") } else { told }
+        }
     }
 }
 
