@@ -43,7 +43,7 @@ pub(crate) struct Exec {
     /// Give the action this id, or go on with the one that has it
     #[arg(long, value_name = "ID", value_parser = action)]
     id: Option<ActionId>,
-    /// Wait so long for a person's answer
+    /// Wait so long for a person's answer; not for another attempt under way, which is refused at once
     #[arg(long, value_name = "TIME", value_parser = list::span)]
     wait: Option<Span>,
     /// Take a shorter lease than the policy's

@@ -92,6 +92,12 @@ pub(crate) fn explained(control: &Control, refusal: &Refusal) -> CliError {
         .because(format!("the effect {shown} is {}, attempt {}{until}", now.state, now.fence));
     match (refusal.code, now.receipt) {
         (Code::Ambiguous | Code::LeaseLapsed, _) => to_resolve(error, &key),
+        (Code::InProgress, _) => {
+            let again = now.lease_until.map_or("then the same command again".to_owned(), |until| {
+                format!("the same command again after {until}, when its lease ends unless it is renewed")
+            });
+            error.next(format!("onceseal effects show {}", shell(&key))).next(again)
+        }
         (Code::Duplicate, Some(receipt)) => error.next(format!("onceseal receipts show {receipt}")),
         _ => error.next(format!("onceseal effects show {}", shell(&key))),
     }

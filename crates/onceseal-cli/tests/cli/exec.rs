@@ -103,6 +103,24 @@ fn a_command_that_ran_and_whose_end_cannot_be_written_is_told_as_that() {
 }
 
 #[test]
+fn another_attempt_under_way_is_refused_at_once_with_the_end_of_its_lease() {
+    let project = Project::new();
+    let ours = project.path("ours");
+    let script = format!("read line < '{}'", ours.display());
+    assert!(std::process::Command::new("mkfifo").arg(&ours).status().expect("run").success());
+    let mut first = project.command(&refund("txn_1", 1, &[], &script).each()).spawn().expect("a run");
+    // Opens once the first one's command reads, so the attempt is under way.
+    let pipe = fs::OpenOptions::new().write(true).open(&ours).expect("a pipe");
+    let error = project.refused(&refund("txn_1", 1, &["--wait", "1h", "--json"], "true").each()).error();
+    assert_eq!((&error["code"], &error["retry"]), (&json!("in_progress"), &json!("later")));
+    let until = error["lease_until"].as_str().expect("a moment");
+    let again = format!("the same command again after {until}, when its lease ends unless it is renewed");
+    assert_eq!(error["next"], json!(["onceseal effects show refund:txn_1", again]));
+    drop(pipe);
+    first.wait().expect("its end");
+}
+
+#[test]
 fn p04_a_command_that_outlives_its_lease_and_is_answered_for_is_told_so() {
     let project = Project::new();
     // The program that renews the lease stops, and the command ends.
