@@ -1,9 +1,12 @@
 //! What every command needs: the configuration, and the store opened as far as
 //! the command may go.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use onceseal::config::{Config, ConfigError, Settings};
+use onceseal::core::hash::Hash;
+use onceseal::core::json::{Object, Value};
 use onceseal::{Control, Opening, Seen};
 
 use crate::cli::Global;
@@ -14,9 +17,21 @@ use crate::out::Out;
 pub(crate) struct Context {
     pub(crate) out: Out,
     pub(crate) global: Global,
+    /// Set once this command has made another policy the active one.
+    activated: OnceCell<Activated>,
+}
+
+/// Which policy is active now instead of which.
+struct Activated {
+    from: Hash,
+    to: Hash,
 }
 
 impl Context {
+    pub(crate) const fn new(out: Out, global: Global) -> Context {
+        Context { out, global, activated: OnceCell::new() }
+    }
+
     /// The configuration file to use.
     pub(crate) fn file(&self) -> Result<PathBuf, ConfigError> {
         let here = std::env::current_dir().map_err(|_| ConfigError::NoDirectory)?;
@@ -46,11 +61,32 @@ impl Context {
         Ok(Opening { sweep: false, ..Opening::new(settings)? })
     }
 
-    /// Opens the store to act under this configuration's policy.
+    /// Opens the store to act under this configuration's policy. Whoever edits
+    /// the file changes what is permitted, so a change is not silent.
     pub(crate) fn act(&self, config: &Config) -> Result<Control, CliError> {
         let control = Control::found(&self.opening(config.settings.clone())?)?;
-        wait(control.activate(config.policy.clone(), false, None))??;
+        let before = control.policy().map(|policy| policy.hash);
+        let changed = wait(control.activate(config.policy.clone(), false, None))??;
+        if let (true, Some(from)) = (changed, before) {
+            let to = config.policy.hash;
+            if !self.out.is_json() {
+                let (from, to) = (short(from), short(to));
+                self.out.note(&format!("note: the policy changed: {to} is active now instead of {from}"));
+            }
+            self.activated.get_or_init(|| Activated { from, to });
+        }
         Ok(control)
+    }
+
+    /// The policy that this command made the active one, for programs: null if
+    /// it changed nothing.
+    pub(crate) fn activated(&self) -> Value {
+        self.activated.get().map_or(Value::Null, |Activated { from, to }| {
+            let mut object = Object::new();
+            object.insert("from", from.to_string());
+            object.insert("to", to.to_string());
+            object.into()
+        })
     }
 
     /// Opens the store to answer or resolve, if there is one.
@@ -70,8 +106,13 @@ impl Context {
         Ok(control)
     }
 
-    /// The error with the file that it is about, if that is the store.
-    pub(crate) fn located(&self, error: CliError) -> CliError {
+    /// The error with what this command did before it, and with the file that
+    /// it is about, if that is the store.
+    pub(crate) fn told(&self, error: CliError) -> CliError {
+        let error = match self.activated() {
+            Value::Null => error,
+            activated => error.about("policy_activated", activated),
+        };
         if !error.concerns_store() {
             return error;
         }
@@ -88,6 +129,11 @@ impl Context {
     pub(crate) fn path(&self, path: &Path) -> String {
         crate::text::shown(&path.display().to_string())
     }
+}
+
+/// As much of a hash as tells two apart at a glance.
+fn short(hash: Hash) -> String {
+    hash.to_string().chars().take("sha256:".len() + 12).collect()
 }
 
 /// Runs a future to its end on this thread.

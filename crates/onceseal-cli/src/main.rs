@@ -30,13 +30,13 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     let out = Out::new(cli.global.json, cli.global.color);
-    let context = Context { out, global: cli.global };
+    let context = Context::new(out, cli.global);
     // These two have stores of their own, which are gone by then.
     let own_store = matches!(cli.command, Command::Demo(_) | Command::Bench(_));
     match command::run(&context, cli.command) {
         Ok(code) => code,
         Err(error) => {
-            let error = if own_store { error } else { context.located(error) };
+            let error = if own_store { error } else { context.told(error) };
             context.out.error(&error);
             ExitCode::from(error.exit)
         }

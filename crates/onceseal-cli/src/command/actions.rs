@@ -106,6 +106,7 @@ fn submit(context: &Context, submit: &Submit) -> Result<ExitCode, CliError> {
     if context.out.is_json() {
         let mut object = as_object(render::action(id, &row));
         object.insert("until", until.map_or(Value::Null, |until| until.to_string().into()));
+        object.insert("policy_activated", context.activated());
         context.out.document(object)?;
         return Ok(ExitCode::SUCCESS);
     }

@@ -119,6 +119,33 @@ fn a_policy_that_was_active_before_comes_back_only_when_it_is_applied() {
 }
 
 #[test]
+fn a_policy_that_changed_is_not_activated_in_silence() {
+    let project = Project::new();
+    assert!(!project.refund("txn_1", 1, &[]).stderr.contains("policy"), "the first one replaces none");
+    let edit = |from: &str, to: &str| {
+        let policy = project.read("onceseal.yaml").replace(from, to);
+        std::fs::write(project.path("onceseal.yaml"), policy).expect("written");
+        project.json(&["policy", "check"])["policy"].as_str().expect("a hash").to_owned()
+    };
+    let first = project.json(&["policy", "check"])["policy"].as_str().expect("a hash").to_owned();
+    let second = edit("50000", "50001");
+    let note =
+        format!("note: the policy changed: {} is active now instead of {}\n", &second[..19], &first[..19]);
+    assert!(project.refund("txn_2", 1, &[]).stderr.starts_with(&note));
+    assert!(!project.refund("txn_3", 1, &[]).stderr.contains("policy"));
+
+    let third = edit("50001", "50002");
+    let refused = project.refund("txn_4", 5_000_000, &["--json"]);
+    assert_eq!(refused.stderr.lines().count(), 1, "{refused:?}");
+    assert_eq!(refused.error()["policy_activated"], json!({ "from": second, "to": third }));
+    let again = project.refund("txn_5", 1, &["--json"]);
+    assert_eq!(again.document()["policy_activated"], json!(null));
+    let fourth = edit("50002", "50003");
+    let submit = ["actions", "submit", "customer.read"];
+    assert_eq!(project.json(&submit)["policy_activated"], json!({ "from": third, "to": fourth }));
+}
+
+#[test]
 fn answering_and_reading_need_no_file_and_no_sound_policy() {
     let project = Project::new();
     let id = project.asked("txn_1");

@@ -64,6 +64,7 @@ pub(super) fn done(
         object.insert("attempt", refused::integer(receipt.fence));
         object.insert("effect_key", key.map_or(Value::Null, Value::Text));
         object.insert("child", ran.map_or(Value::Null, Ran::child));
+        object.insert("policy_activated", context.activated());
         context.out.document(object)?;
         return Ok(ExitCode::SUCCESS);
     }
