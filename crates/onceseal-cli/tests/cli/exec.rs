@@ -281,10 +281,13 @@ fn arguments_are_text_or_json_as_the_policy_accepts_it() {
 }
 
 #[test]
-fn an_argument_can_come_from_a_file_or_from_stdin_byte_for_byte() {
+fn an_argument_can_come_from_a_file_or_from_stdin_without_or_with_its_last_line_end() {
     let project = Project::with_policy("actions:\n  send: { decision: allow }\n");
     fs::write(project.path("body"), "two\nlines\n").expect("written");
-    let args = ["exec", "send", "--arg-file", "body=body", "--arg-file", "n:=-", "--json", "--", "true"];
+    fs::write(project.path("dos"), "two\r\nlines\r\n\r\n").expect("written");
+    let files = ["--arg-file", "body=body", "--arg-file-raw", "raw=body", "--arg-file", "dos=dos"];
+    let args = ["exec", "send", "--arg-file", "n:=-", "--json"];
+    let args: Vec<_> = args.iter().chain(&files).chain(&["--", "true"]).copied().collect();
     let mut child = project
         .command(&args)
         .stdin(Stdio::piped())
@@ -292,12 +295,27 @@ fn an_argument_can_come_from_a_file_or_from_stdin_byte_for_byte() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("a run");
-    std::io::Write::write_all(&mut child.stdin.take().expect("stdin"), b" [1, 2] ").expect("written");
+    std::io::Write::write_all(&mut child.stdin.take().expect("stdin"), b" [1, 2]\n").expect("written");
     let done = ran(child.wait_with_output().expect("its end"));
     assert_eq!(done.code, 0, "{done:?}");
     let action = done.document()["action"].as_str().expect("an id").to_owned();
     let arguments = project.json(&["actions", "show", &action])["arguments"].clone();
-    assert_eq!(arguments, json!({"body": "two\nlines\n", "n": [1, 2]}));
+    let expected =
+        json!({"body": "two\nlines", "dos": "two\r\nlines\r\n", "n": [1, 2], "raw": "two\nlines\n"});
+    assert_eq!(arguments, expected);
+    let json = project.run(&["exec", "send", "--arg-file-raw", "n:=body", "--", "true"]);
+    assert!(json.code == 2 && json.stderr.contains("--arg-file-raw is written NAME=FILE"), "{json:?}");
+}
+
+#[test]
+fn a_value_in_a_file_and_on_the_command_line_are_one_effect() {
+    let project = Project::new();
+    fs::write(project.path("payment"), "txn_1\n").expect("written");
+    let line =
+        ["exec", "stripe.refund", "--arg-file", "payment_id=payment", "--arg", "amount:=1", "--", "true"];
+    project.ok(&line);
+    let again = project.refund("txn_1", 1, &["--json"]);
+    assert_eq!((again.code, &again.error()["code"]), (1, &json!("duplicate")));
 }
 
 #[test]
