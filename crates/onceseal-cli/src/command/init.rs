@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use onceseal::Control;
 use onceseal::config::{Config, FILE, STARTER, Settings};
-use onceseal::core::json::Object;
+use onceseal::core::json::{Object, Value};
 use onceseal::store::place::{self, GitExclude, Origin, ProjectId};
 
 use crate::context::Context;
@@ -81,6 +81,8 @@ fn report(
         object.insert("project", made.project.id().to_string());
         object.insert("state", state.display().to_string());
         object.insert("person", person);
+        let outer = made.outer.as_ref().map(|outer| outer.display().to_string());
+        object.insert("outer_project", outer.map_or(Value::Null, Value::Text));
         context.out.document(object)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -103,6 +105,16 @@ fn report(
         "note: approvals given here are proven by the operating system's account. It cannot tell an agent that \
          runs as you from you.",
     );
+    if let Some(outer) = made.outer.as_ref().filter(|_| made.origin == Origin::Created) {
+        let shared = match std::env::var_os("ONCESEAL_STATE") {
+            Some(_) => "they share the state that ONCESEAL_STATE names, and no policy",
+            None => "they share nothing: what has happened there is not known here, and could happen again",
+        };
+        context.out.note(&format!(
+            "warning: this directory lies in another project, {}; {shared}",
+            context.path(outer)
+        ));
+    }
     if state.starts_with(made.project.root()) {
         context.out.note(
             "warning: the state lies in the project, where `git clean`, a container's rebuild or the agent's own \

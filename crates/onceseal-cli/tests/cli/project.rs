@@ -18,6 +18,24 @@ fn init_says_where_everything_is_and_who_can_be_told_apart() {
 }
 
 #[test]
+fn a_second_project_inside_another_is_not_made_in_silence() {
+    let project = Project::new();
+    let run = |directory: &str, args: &[&str]| {
+        let directory = project.path(directory);
+        fs::create_dir_all(&directory).expect("a directory");
+        crate::base::ran(project.command(args).current_dir(directory).output().expect("a run"))
+    };
+    let outer = fs::canonicalize(project.path("")).expect("its real path");
+    let outer = outer.to_str().expect("UTF-8");
+    let inner = run("sub/inner", &["init"]);
+    let warning = format!("warning: this directory lies in another project, {outer}; they share nothing");
+    assert!(inner.code == 0 && inner.stderr.contains(&warning), "{inner:?}");
+    let told = run("sub/told", &["init", "--json"]);
+    assert_eq!((told.stderr.as_str(), &told.document()["outer_project"]), ("", &json!(outer)));
+    assert_eq!(Project::empty().json(&["init"])["outer_project"], json!(null));
+}
+
+#[test]
 fn init_never_overwrites_a_policy_and_a_clone_gets_an_id_of_its_own() {
     let project = Project::empty();
     fs::write(project.path("onceseal.yaml"), "schema: onceseal.policy/v1\nactions: {}\n").expect("written");
