@@ -10,6 +10,7 @@ use onceseal::core::json::{Object, Value};
 use onceseal::{Control, Opening, Seen};
 
 use crate::cli::Global;
+use crate::command::policy::FORGETS;
 use crate::error::CliError;
 use crate::out::Out;
 
@@ -65,6 +66,9 @@ impl Context {
     /// the file changes what is permitted, so a change is not silent.
     pub(crate) fn act(&self, config: &Config) -> Result<Control, CliError> {
         let control = Control::found(&self.opening(config.settings.clone())?)?;
+        if config.settings.memory {
+            self.forgets();
+        }
         let before = control.policy().map(|policy| policy.hash);
         let changed = wait(control.activate(config.policy.clone(), false, None))??;
         if let (true, Some(from)) = (changed, before) {
@@ -89,6 +93,11 @@ impl Context {
         })
     }
 
+    /// Says that nothing is kept from this command to the next.
+    fn forgets(&self) {
+        self.out.note(&format!("warning: {FORGETS}"));
+    }
+
     /// Opens the store to answer or resolve, if there is one.
     pub(crate) fn answer(&self) -> Result<Option<Control>, CliError> {
         Ok(Control::existing(&self.opening(self.settings()?)?)?)
@@ -96,7 +105,11 @@ impl Context {
 
     /// Opens the store to read, if there is one.
     pub(crate) fn read(&self) -> Result<Option<Control>, CliError> {
-        let control = Control::reading(&self.opening(self.settings()?)?)?;
+        let settings = self.settings()?;
+        if settings.memory {
+            self.forgets();
+        }
+        let control = Control::reading(&self.opening(settings)?)?;
         if let Some(Seen::WentBack { seen, found }) = control.as_ref().map(Control::seen) {
             self.out.note(&format!(
                 "warning: the store is older than what was seen before (entry {found} of {seen}); \

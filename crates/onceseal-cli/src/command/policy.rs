@@ -1,19 +1,20 @@
 //! `policy`: whether it is sound, what it would say, and which one is active.
 
-use std::path::{Path, PathBuf};
+mod checked;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use onceseal::config::{Config, ConfigError};
 use onceseal::core::action::Proposal;
 use onceseal::core::hash::BlindingKey;
 use onceseal::core::json::{Object, Value};
-use onceseal::core::policy::{
-    Document, ExplainedCondition, ExplainedRule, Finding, Severity, Shown, Truth, Verdict,
-};
+use onceseal::core::policy::{ExplainedCondition, ExplainedRule, Severity, Shown, Truth, Verdict};
 use onceseal::core::stream::Tenant;
 use onceseal::{Control, Error};
 
+pub(crate) use self::checked::FORGETS;
+use self::checked::{Checked, Noticed};
 use super::call::{CallArgs, unfit};
 use crate::context::{Context, wait};
 use crate::error::{CliError, REFUSED, UNUSABLE};
@@ -63,79 +64,36 @@ fn path(context: &Context, file: File) -> Result<PathBuf, CliError> {
     }
 }
 
-/// A policy that was read, and what should be known about it with its place in
-/// the file.
-struct Checked {
-    config: Config,
-    findings: Vec<(Finding, String)>,
-}
-
-impl Checked {
-    /// Reads the file once: what is checked is what is activated.
-    fn read(file: &Path) -> Result<Checked, CliError> {
-        let wrong = |error| CliError::of_file(error, file);
-        let bytes = Config::read(file).map_err(wrong)?;
-        let config = Config::parse(&bytes).map_err(wrong)?;
-        let document = Document::read(&bytes).map_err(|error| wrong(ConfigError::Policy(error)))?;
-        let found = config.policy.policy.check(Some(&Control::account().name));
-        let placed = |finding: Finding| {
-            let at = document.position(&finding.path).to_string();
-            (finding, at)
-        };
-        Ok(Checked { findings: found.into_iter().map(placed).collect(), config })
-    }
-}
-
 fn check(context: &Context, file: File) -> Result<ExitCode, CliError> {
     let file = path(context, file)?;
-    let Checked { config, findings: found } = Checked::read(&file)?;
-    let count = |severity| found.iter().filter(|(finding, _)| finding.severity == severity).count();
+    let Checked { config, found } = Checked::read(&file)?;
+    let count = |severity| found.iter().filter(|noticed| noticed.severity == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
     let actions = config.policy.policy.entries().len();
     if context.out.is_json() {
-        let item = |(finding, at): &(Finding, String)| {
-            let mut object = Object::new();
-            object.insert("severity", finding.severity.to_string());
-            object.insert("code", finding.code);
-            object.insert("path", finding.path.to_string());
-            object.insert("position", at.as_str());
-            object.insert("message", finding.sentence.as_str());
-            Value::Object(object)
-        };
         let mut object = Object::new();
         object.insert("file", file.display().to_string());
         object.insert("policy", config.policy.hash.to_string());
         object.insert("actions", super::refused::integer(actions as u64));
-        object.insert("findings", Value::List(found.iter().map(item).collect()));
+        object.insert("findings", Value::List(found.iter().map(Noticed::object).collect()));
         context.out.document(object)?;
     } else {
-        let mut text = String::new();
-        for (finding, at) in &found {
-            let style = state_style(if finding.severity == Severity::Error { "fail" } else { "" });
-            let severity = finding.severity;
-            text.push_str(&format!(
-                "{style}{severity}{style:#}: {at}: {}: {} [{}]\n",
-                finding.path,
-                shown(&finding.sentence),
-                finding.code
-            ));
-        }
         let summary = format!(
             "{}, {}, {}\n",
             counted(actions, "action"),
             counted(errors, "error"),
             counted(warnings, "warning")
         );
-        context.out.text(&(text + &summary))?;
+        context.out.text(&(found.iter().map(Noticed::line).collect::<String>() + &summary))?;
     }
     Ok(ExitCode::from(if errors > 0 { REFUSED } else { 0 }))
 }
 
 fn apply(context: &Context, file: File) -> Result<ExitCode, CliError> {
     let file = path(context, file)?;
-    let Checked { config, findings } = Checked::read(&file)?;
-    for (finding, at) in findings.iter().filter(|(finding, _)| finding.severity != Severity::Note) {
-        context.out.note(&format!("{}: {at}: {}", finding.severity, shown(&finding.sentence)));
+    let Checked { config, found } = Checked::read(&file)?;
+    for noticed in found.iter().filter(|noticed| noticed.severity != Severity::Note) {
+        context.out.note(noticed.line().trim_end());
     }
     let control = Control::found(&context.opening(config.settings.clone())?)?;
     let person = Control::account().to_string();

@@ -104,6 +104,17 @@ fn doctor_names_what_waits_and_exits_1_only_for_faults() {
 }
 
 #[test]
+fn doctor_names_the_settings_that_protect_less() {
+    let project = Project::new();
+    project.refund("txn_0", 1, &[]);
+    let policy = project.read("onceseal.yaml");
+    let settings = "settings: { force_filesystem: true, trust_group: 1 }\n";
+    fs::write(project.path("onceseal.yaml"), format!("{policy}{settings}")).expect("written");
+    let doctor = project.ok(&["doctor"]).stdout;
+    assert!(doctor.contains("; less safe by force_filesystem, trust_group\n"), "{doctor}");
+}
+
+#[test]
 fn p05_a_store_that_went_back_is_noticed_before_anything_runs_until_a_person_accepts_it() {
     let project = Project::new();
     project.refund("txn_1", 1, &[]);

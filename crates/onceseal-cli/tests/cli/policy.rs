@@ -98,6 +98,43 @@ fn a_check_names_what_its_author_should_know_and_where() {
 }
 
 #[test]
+fn a_check_says_how_many_people_must_answer_elsewhere_than_at_a_command_line() {
+    let project = Project::with_policy(
+        "groups: { boss: [\"host:boss\"] }\nactions:\n  alone: { decision: approve }\n  two: { decision: approve, approval: { quorum: 2 } }\n  boss: { decision: approve, approval: { approvers: [boss] } }\n  never: { decision: deny, approval: { quorum: 2 } }\n",
+    );
+    let findings = project.json(&["policy", "check"])["findings"].as_array().expect("findings").clone();
+    let told = |action: &str| {
+        let path = format!("actions.{action}.approval");
+        let found = findings.iter().find(|f| f["code"] == "people_elsewhere" && f["path"] == json!(path))?;
+        Some((found["severity"].clone(), found["message"].as_str().expect("a sentence").to_owned()))
+    };
+    let (severity, sentence) = told("two").expect("told");
+    assert_eq!(severity, "note");
+    assert!(sentence.contains("1 of 2 yes must come from `host` people"), "{sentence}");
+    assert!(told("boss").expect("told").1.starts_with("nobody can answer at a command line"));
+    assert_eq!((told("alone"), told("never")), (None, None));
+    assert!(project.ok(&["policy", "check"]).stdout.contains("a program that embeds Onceseal proves"));
+}
+
+#[test]
+fn a_store_in_memory_is_warned_of_wherever_something_is_expected_of_it() {
+    let project = Project::with_policy("actions:\n  a: { decision: allow }\nsettings: { memory: true }\n");
+    for args in [
+        &["exec", "a", "--", "true"][..],
+        &["exec", "a", "--json", "--", "true"],
+        &["actions", "submit", "a"],
+        &["policy", "check"],
+        &["policy", "apply"],
+        &["doctor"],
+        &["effects", "list"],
+    ] {
+        let ran = project.ok(args);
+        assert!(ran.all().contains("`memory: true` keeps nothing from one command to the next"), "{ran:?}");
+    }
+    assert!(!project.state().join("onceseal.db").metadata().is_ok_and(|found| found.len() > 0));
+}
+
+#[test]
 fn a_policy_that_was_active_before_comes_back_only_when_it_is_applied() {
     let project = Project::new();
     let first = project.read("onceseal.yaml");

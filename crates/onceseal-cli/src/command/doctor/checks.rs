@@ -13,6 +13,7 @@ use onceseal::views::{Filter, state_numbers};
 use onceseal::{Control, Error, Opening, Seen};
 
 use super::{Check, Verdict};
+use crate::command::policy::FORGETS;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::standing;
@@ -33,7 +34,9 @@ pub(super) fn all(context: &Context) -> Vec<Check> {
         Some(config) => Ok(config.settings.clone()),
         None => context.settings(),
     };
-    if let Some(opening) = opening(context, settings, &mut checks) {
+    if settings.as_ref().is_ok_and(|settings| settings.memory) {
+        checks.push(Check::new("store", Verdict::Warn, FORGETS).next("leave `memory` out of the settings"));
+    } else if let Some(opening) = opening(context, settings, &mut checks) {
         match Control::reading(&opening) {
             Ok(Some(control)) => store(&control, config.as_ref(), &mut checks),
             Ok(None) => checks.push(Check::new("store", Verdict::Ok, "there is none yet; acting makes one")),
@@ -105,11 +108,19 @@ fn opening(
     match opening.place() {
         Ok(place) => {
             let check = Check::new("state", Verdict::Ok, place.directory().display().to_string());
-            checks.push(match opening.settings.force_filesystem || opening.settings.state_in_project {
-                false => check,
-                true => Check {
+            let less_safe: Vec<_> = [
+                ("force_filesystem", opening.settings.force_filesystem),
+                ("state_in_project", opening.settings.state_in_project),
+                ("trust_group", opening.settings.trust_group.is_some()),
+            ]
+            .into_iter()
+            .filter_map(|(name, set)| set.then_some(name))
+            .collect();
+            checks.push(match less_safe[..] {
+                [] => check,
+                _ => Check {
                     verdict: Verdict::Warn,
-                    detail: format!("{} (settings permit more than is safe)", check.detail),
+                    detail: format!("{}; less safe by {}", check.detail, less_safe.join(", ")),
                     ..check
                 },
             });
