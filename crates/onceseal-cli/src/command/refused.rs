@@ -128,10 +128,12 @@ fn unlisted(error: CliError, policy: &Policy, action: &Action) -> CliError {
     let facts = Facts { name: &action.name, arguments: &arguments, environment: "", agent: "", user: None };
     let Some(unknown) = policy.explain(&facts).unknown else { return error };
     let similar = unknown.similar.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
-    error
-        .because_instead(format!("the policy does not list this action{similar}"))
-        .next("to have people asked, add under `actions:` in onceseal.yaml")
-        .next(unknown.line_to_add)
+    let error = error.because_instead(format!("the policy does not list this action{similar}"));
+    let error = match action.arguments.is_empty() {
+        true => error,
+        false => error.because("no entry says what to redact, so its arguments are recorded as they are"),
+    };
+    error.next("to have people asked, add under `actions:` in onceseal.yaml").next(unknown.line_to_add)
 }
 
 /// Which of a person's texts is not taken, and why.
