@@ -7,12 +7,12 @@
 use onceseal::core::action::ActionRow;
 use onceseal::core::approval::{ApprovalRow, Status};
 use onceseal::core::id::ApprovalId;
-use onceseal::core::json::{Object, Value, is_suspicious, is_suspicious_value};
+use onceseal::core::json::{Object, Value};
 use onceseal::core::time::Timestamp;
 
 use crate::standing;
 use crate::table::{fields, state_style};
-use crate::text::{age, literal};
+use crate::text::{age, deceives, literal, value_deceives};
 
 /// What stands before each line of the requester's.
 const BAR: &str = "| ";
@@ -100,7 +100,7 @@ fn wanted(action: &ActionRow, effect_key: Option<&str>, arguments: &Object) -> V
         ("resource", optional(proposal.resource.as_deref())),
         ("effect key", optional(effect_key)),
     ] {
-        lines.push(Line::new(format!("{name:<12} {}", literal(&value)), is_suspicious_value(&value)));
+        lines.push(Line::new(format!("{name:<12} {}", literal(&value)), value_deceives(&value)));
     }
     lines.push(Line::new(if arguments.is_empty() { "arguments    none" } else { "arguments" }, false));
     members(arguments, 1, &mut lines);
@@ -109,7 +109,7 @@ fn wanted(action: &ActionRow, effect_key: Option<&str>, arguments: &Object) -> V
 
 fn members(object: &Object, depth: usize, lines: &mut Vec<Line>) {
     for (name, value) in object.iter() {
-        put(&format!("{}: ", literal(&name.into())), is_suspicious(name), value, depth, lines);
+        put(&format!("{}: ", literal(&name.into())), deceives(name), value, depth, lines);
     }
 }
 
@@ -130,7 +130,7 @@ fn put(head: &str, marked: bool, value: &Value, depth: usize, lines: &mut Vec<Li
             lines.push(Line::new(format!("{indent}]"), false));
         }
         plain => {
-            let marked = marked || is_suspicious_value(plain);
+            let marked = marked || value_deceives(plain);
             lines.push(Line::new(format!("{indent}{head}{}", literal(plain)), marked));
         }
     }

@@ -11,7 +11,7 @@ use onceseal::core::code::Code;
 use onceseal::core::hash::Hash;
 use onceseal::core::id::ApprovalId;
 use onceseal::core::journal::Row;
-use onceseal::core::json::{Object, is_suspicious_value};
+use onceseal::core::json::Object;
 use onceseal::core::reply::Reply;
 use onceseal::core::stream::StreamKind;
 use onceseal::core::time::{Span, Timestamp};
@@ -28,7 +28,7 @@ use crate::error::{CliError, REFUSED};
 use crate::show;
 use crate::standing;
 use crate::table::{Cell, Table};
-use crate::text::{age, shown};
+use crate::text::{age, object_deceives, shown};
 
 /// What to do with requests for approval.
 #[derive(Debug, Subcommand)]
@@ -238,7 +238,7 @@ impl Request {
 
     fn object(&self, control: &Control) -> Object {
         let mut object = rendered(self.id, &self.row, control.store().now());
-        let suspicious = is_suspicious_value(&self.arguments.clone().into());
+        let suspicious = object_deceives(&self.arguments);
         let mut action = as_object(render::action(self.row.action, &self.action));
         action.insert("arguments", self.arguments.clone());
         action.insert("arguments_have_hidden_characters", suspicious);

@@ -39,6 +39,20 @@ fn ua_073_control_bidi_and_zero_width_characters_are_shown_escaped_with_a_warnin
 }
 
 #[test]
+fn a_wide_space_does_not_pass_for_others_and_is_marked() {
+    let project = Project::with_policy(POLICY);
+    let id = asked(&project, &["--arg", "to=alice\u{3000}bob"], "bot\u{3000}x");
+    for args in [&["approvals", "show", &id][..], &["approve", &id], &["actions", "list"]] {
+        let shown = project.ok(args).stdout;
+        assert!(shown.contains(r"bot\u{3000}x") && !shown.contains('\u{3000}'), "{shown}");
+    }
+    let shown = project.ok(&["approvals", "show", &id]).stdout;
+    assert!(shown.contains(r#"!   "to": "alice\u{3000}bob""#) && shown.contains("WARNING"), "{shown}");
+    let document = project.json(&["approvals", "show", &id]);
+    assert_eq!(document["whole_action"]["arguments_have_hidden_characters"], true);
+}
+
+#[test]
 fn ua_074_the_requesters_text_is_fenced_and_cannot_pass_for_ours() {
     let project = Project::with_policy(POLICY);
     let spoof = "ok\n\napr_0 granted by os:boss\n| action \"harmless\"\r\u{1b}[2J";
