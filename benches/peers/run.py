@@ -50,8 +50,8 @@ def peer(name: str, seconds: float, threads: int) -> float:
 def ours(seconds: float) -> dict:
     program = ROOT / "target" / "release" / "onceseal"
     command = [program, "bench", "--json", "--seconds", str(seconds), "--rounds", "1"]
-    rows = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=SCRATCH).stdout)
-    return {row["callers"]: row["actions_per_s"] for row in rows}
+    told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=SCRATCH).stdout)
+    return {row["callers"]: row["actions_per_s"] for row in told["figures"]}
 
 
 def main() -> None:

@@ -1,12 +1,16 @@
 //! What every command needs: the configuration, and the store opened as far as
 //! the command may go.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use onceseal::config::{Config, ConfigError, Settings};
+use onceseal::core::hash::Hash;
+use onceseal::core::json::{Object, Value};
 use onceseal::{Control, Opening, Seen};
 
 use crate::cli::Global;
+use crate::command::policy::FORGETS;
 use crate::error::CliError;
 use crate::out::Out;
 
@@ -14,25 +18,38 @@ use crate::out::Out;
 pub(crate) struct Context {
     pub(crate) out: Out,
     pub(crate) global: Global,
+    /// Set once this command has made another policy the active one.
+    activated: OnceCell<Activated>,
+}
+
+/// Which policy is active now instead of which.
+struct Activated {
+    from: Hash,
+    to: Hash,
 }
 
 impl Context {
+    pub(crate) const fn new(out: Out, global: Global) -> Context {
+        Context { out, global, activated: OnceCell::new() }
+    }
+
     /// The configuration file to use.
     pub(crate) fn file(&self) -> Result<PathBuf, ConfigError> {
-        let here = std::env::current_dir().map_err(|error| ConfigError::Unreadable(error.kind()))?;
+        let here = std::env::current_dir().map_err(|_| ConfigError::NoDirectory)?;
         Config::find(self.global.config.as_deref(), &here)
     }
 
     /// The configuration, which whoever acts must have.
     pub(crate) fn config(&self) -> Result<Config, CliError> {
-        Ok(Config::load(&self.file()?)?)
+        let file = self.file()?;
+        Config::load(&file).map_err(|error| CliError::of_file(error, &file))
     }
 
     /// The settings, without a file or with a file whose policy is malformed:
     /// whoever answers or reads does without a policy of their own.
     pub(crate) fn settings(&self) -> Result<Settings, CliError> {
         match self.file() {
-            Ok(file) => Ok(Config::load_settings(&file)?),
+            Ok(file) => Config::load_settings(&file).map_err(|error| CliError::of_file(error, &file)),
             Err(ConfigError::Missing) => Ok(Settings::default()),
             Err(error) => Err(error.into()),
         }
@@ -58,11 +75,40 @@ impl Context {
         Ok(Opening { sweep: false, ..opening })
     }
 
-    /// Opens the store to act under this configuration's policy.
+    /// Opens the store to act under this configuration's policy. Whoever edits
+    /// the file changes what is permitted, so a change is not silent.
     pub(crate) fn act(&self, config: &Config) -> Result<Control, CliError> {
         let control = Control::found(&self.opening(config.settings.clone())?)?;
-        wait(control.activate(config.policy.clone(), false, Some(Control::account())))??;
+        if config.settings.memory {
+            self.forgets();
+        }
+        let before = control.policy().map(|policy| policy.hash);
+        let changed = wait(control.activate(config.policy.clone(), false, Some(Control::account())))??;
+        if let (true, Some(from)) = (changed, before) {
+            let to = config.policy.hash;
+            if !self.out.is_json() {
+                let (from, to) = (short(from), short(to));
+                self.out.note(&format!("note: the policy changed: {to} is active now instead of {from}"));
+            }
+            self.activated.get_or_init(|| Activated { from, to });
+        }
         Ok(control)
+    }
+
+    /// The policy that this command made the active one, for programs: null if
+    /// it changed nothing.
+    pub(crate) fn activated(&self) -> Value {
+        self.activated.get().map_or(Value::Null, |Activated { from, to }| {
+            let mut object = Object::new();
+            object.insert("from", from.to_string());
+            object.insert("to", to.to_string());
+            object.into()
+        })
+    }
+
+    /// Says that nothing is kept from this command to the next.
+    fn forgets(&self) {
+        self.out.note(&format!("warning: {FORGETS}"));
     }
 
     /// Opens the store to answer or resolve, if there is one.
@@ -72,7 +118,11 @@ impl Context {
 
     /// Opens the store to read, if there is one.
     pub(crate) fn read(&self) -> Result<Option<Control>, CliError> {
-        let control = Control::reading(&self.opening(self.settings()?)?)?;
+        let settings = self.settings()?;
+        if settings.memory {
+            self.forgets();
+        }
+        let control = Control::reading(&self.opening(settings)?)?;
         if let Some(Seen::WentBack { seen, found }) = control.as_ref().map(Control::seen) {
             self.out.note(&format!(
                 "warning: the store is older than what was seen before (entry {found} of {seen}); \
@@ -82,10 +132,34 @@ impl Context {
         Ok(control)
     }
 
+    /// The error with what this command did before it, and with the file that
+    /// it is about, if that is the store.
+    pub(crate) fn told(&self, error: CliError) -> CliError {
+        let error = match self.activated() {
+            Value::Null => error,
+            activated => error.about("policy_activated", activated),
+        };
+        if !error.concerns_store() {
+            return error;
+        }
+        let opening = self.settings().and_then(|settings| self.opening(settings)).ok();
+        let place =
+            opening.filter(|opening| !opening.settings.memory).and_then(|opening| opening.place().ok());
+        match place {
+            Some(place) => error.of_store(place.database()),
+            None => error,
+        }
+    }
+
     /// A path as it is shown.
     pub(crate) fn path(&self, path: &Path) -> String {
         crate::text::shown(&path.display().to_string())
     }
+}
+
+/// As much of a hash as tells two apart at a glance.
+fn short(hash: Hash) -> String {
+    hash.to_string().chars().take("sha256:".len() + 12).collect()
 }
 
 /// Runs a future to its end on this thread.

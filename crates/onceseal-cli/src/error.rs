@@ -1,6 +1,8 @@
 //! Why a command did not do what it was asked: what happened, why, and what to
 //! type next.
 
+use std::path::Path;
+
 use anstyle::{AnsiColor, Style};
 use onceseal::Error;
 use onceseal::config::ConfigError;
@@ -25,7 +27,7 @@ const CLOSED: u8 = 128 + 13;
 pub(crate) struct CliError {
     code: &'static str,
     message: String,
-    why: Option<String>,
+    why: Vec<String>,
     next: Vec<String>,
     retry: Retry,
     about: Object,
@@ -39,7 +41,7 @@ impl CliError {
         CliError {
             code,
             message: message.into(),
-            why: None,
+            why: Vec::new(),
             next: Vec::new(),
             retry: Retry::Never,
             about: Object::new(),
@@ -53,6 +55,30 @@ impl CliError {
         CliError::new("usage", message, UNUSABLE)
     }
 
+    /// What the parser says of a command line, in paragraphs: what is wrong,
+    /// tips, and how the command is used.
+    pub(crate) fn misused(text: &str) -> CliError {
+        let mut error = CliError::usage("");
+        for (at, paragraph) in text.trim().split("\n\n").enumerate() {
+            let mut lines = paragraph.lines().map(str::trim);
+            let first = lines.next().unwrap_or_default();
+            let rest: Vec<&str> = lines.collect();
+            let gap = if rest.is_empty() { "" } else { " " };
+            match (at, first.strip_prefix("Usage: "), first.strip_prefix("tip: ")) {
+                (0, ..) => {
+                    let first = first.trim_start_matches("error: ");
+                    error.message = format!("{first}{gap}{}", rest.join(", "));
+                }
+                (_, Some(usage), _) => {
+                    error = error.about("usage", format!("{usage}{gap}{}", rest.join(" ")))
+                }
+                (.., Some(tip)) => error = error.next(tip),
+                _ => {}
+            }
+        }
+        error
+    }
+
     /// Something named on the command line that does not exist.
     pub(crate) fn missing(code: Code) -> CliError {
         CliError::new(code.as_str(), code.sentence(), REFUSED)
@@ -62,6 +88,37 @@ impl CliError {
     /// said of it, but it must not look like success either.
     pub(crate) fn closed() -> CliError {
         CliError { silent: true, ..CliError::new("output_closed", "", CLOSED) }
+    }
+
+    /// What is wrong with a configuration file.
+    pub(crate) fn of_file(error: ConfigError, file: &Path) -> CliError {
+        let names_it = matches!(error, ConfigError::Unreadable { .. } | ConfigError::TooLarge { .. });
+        let error = CliError::from(error).about("file", file.display().to_string());
+        if names_it { error } else { error.because(format!("it stands in {}", file.display())) }
+    }
+
+    /// Whether it is about the store's file.
+    pub(crate) fn concerns_store(&self) -> bool {
+        const CODES: [Code; 6] = [
+            Code::StoreFailed,
+            Code::StoreBusy,
+            Code::CommitUnknown,
+            Code::StoreForeign,
+            Code::StoreWentBack,
+            Code::Corrupt,
+        ];
+        CODES.iter().any(|code| self.is(*code))
+    }
+
+    /// Whether it has this code.
+    pub(crate) fn is(&self, code: Code) -> bool {
+        self.code == code.as_str()
+    }
+
+    /// Names the store's file.
+    pub(crate) fn of_store(self, database: &Path) -> CliError {
+        let database = database.display().to_string();
+        self.because(format!("the store is {database}")).about("file", database)
     }
 
     pub(crate) const fn is_silent(&self) -> bool {
@@ -74,11 +131,17 @@ impl CliError {
         CliError { exit, ..self }
     }
 
-    /// Says why.
+    /// Says why; a further reason is added to those before it.
     #[must_use]
     pub(crate) fn because(mut self, why: impl Into<String>) -> CliError {
-        self.why = Some(why.into());
+        self.why.push(why.into());
         self
+    }
+
+    /// Says why, instead of what was said before.
+    #[must_use]
+    pub(crate) fn because_instead(self, why: impl Into<String>) -> CliError {
+        CliError { why: vec![why.into()], ..self }
     }
 
     /// Says what to type, or do, next.
@@ -108,8 +171,8 @@ impl CliError {
         object.insert("code", self.code);
         object.insert("message", self.message.as_str());
         object.insert("retry", self.retry.as_str());
-        if let Some(why) = &self.why {
-            object.insert("why", why.as_str());
+        if !self.why.is_empty() {
+            object.insert("why", self.why.join("; "));
         }
         let next = self.next.iter().map(|next| Value::from(next.as_str())).collect();
         object.insert("next", Value::List(next));
@@ -120,12 +183,11 @@ impl CliError {
     pub(crate) fn to_block(&self) -> String {
         let (bold, dim) = (AnsiColor::Red.on_default().bold(), Style::new().dimmed());
         let mut block = format!("{bold}error[{}]{bold:#}: {}\n", self.code, shown(&self.message));
-        if let Some(why) = &self.why {
-            block.push_str(&format!("  {dim}why:{dim:#}  {}\n", shown(why)));
-        }
-        for (at, next) in self.next.iter().enumerate() {
-            let label = if at == 0 { "next:" } else { "     " };
-            block.push_str(&format!("  {dim}{label}{dim:#} {}\n", shown(next)));
+        for (label, lines) in [("why: ", &self.why), ("next:", &self.next)] {
+            for (at, line) in lines.iter().enumerate() {
+                let label = if at == 0 { label } else { "     " };
+                block.push_str(&format!("  {dim}{label}{dim:#} {}\n", shown(line)));
+            }
         }
         block
     }
@@ -140,6 +202,8 @@ impl From<StoreError> for CliError {
             Code::ClockJump => base.next("onceseal doctor --accept-clock"),
             Code::PolicyMissing => base.next("onceseal init").next("onceseal policy apply"),
             Code::StoreForeign | Code::Corrupt => base.next("onceseal doctor"),
+            Code::StoreFailed => base.next("onceseal doctor").next("then the same command again"),
+            Code::CommitUnknown => base.next("onceseal events says what was recorded"),
             _ => base,
         }
     }
@@ -150,6 +214,9 @@ impl From<ConfigError> for CliError {
         let base = CliError::new(error.code(), error.to_string(), UNUSABLE);
         match error {
             ConfigError::Missing => base.next("onceseal init"),
+            ConfigError::Unreadable { .. } => {
+                base.next("put a file there, or name another one with --config")
+            }
             ConfigError::Policy(_) => base.next("correct the file, then `onceseal policy check`"),
             _ => base,
         }

@@ -10,6 +10,7 @@ mod context;
 mod error;
 mod out;
 mod show;
+mod standing;
 mod table;
 mod text;
 
@@ -18,7 +19,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 
-use cli::Cli;
+use cli::{Cli, Command};
 use context::Context;
 use error::CliError;
 use out::Out;
@@ -29,10 +30,13 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     let out = Out::new(cli.global.json, cli.global.color);
-    let context = Context { out, global: cli.global };
+    let context = Context::new(out, cli.global);
+    // These two have stores of their own, which are gone by then.
+    let own_store = matches!(cli.command, Command::Demo(_) | Command::Bench(_));
     match command::run(&context, cli.command) {
         Ok(code) => code,
         Err(error) => {
+            let error = if own_store { error } else { context.told(error) };
             context.out.error(&error);
             ExitCode::from(error.exit)
         }
@@ -43,14 +47,14 @@ fn main() -> ExitCode {
 /// be understood.
 fn usage(error: &clap::Error) -> ExitCode {
     let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    let json = std::env::args_os().any(|argument| argument == "--json");
+    // What follows `--` is a command's own.
+    let json =
+        std::env::args_os().take_while(|argument| argument != "--").any(|argument| argument == "--json");
     if asked || !json {
         // Nowhere is left to say that the terminal is gone.
         let _ = error.print();
         return ExitCode::from(if asked { 0 } else { 2 });
     }
-    let text = error.render().to_string();
-    let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    Out::new(true, cli::Color::Never).error(&CliError::usage(message));
+    Out::new(true, cli::Color::Never).error(&CliError::misused(&error.render().to_string()));
     ExitCode::from(2)
 }

@@ -5,13 +5,14 @@
 //! that it cannot pass for words of this program.
 
 use onceseal::core::action::ActionRow;
-use onceseal::core::approval::{ApprovalRow, Said, Status};
+use onceseal::core::approval::{ApprovalRow, Status};
 use onceseal::core::id::ApprovalId;
-use onceseal::core::json::{Object, Value, is_suspicious, is_suspicious_value};
+use onceseal::core::json::{Object, Value};
 use onceseal::core::time::Timestamp;
 
+use crate::standing;
 use crate::table::{fields, state_style};
-use crate::text::{age, literal};
+use crate::text::{age, deceives, literal, value_deceives};
 
 /// What stands before each line of the requester's.
 const BAR: &str = "| ";
@@ -41,13 +42,11 @@ pub(crate) fn approval(
     width: usize,
 ) -> String {
     let bound = &row.private.bound;
-    let yes = row.private.responses.iter().filter(|response| response.said == Said::Yes).count();
-    let style = state_style(row.status.as_str());
-    let left = match row.status {
-        Status::Pending | Status::Granted if now <= row.expires_at => {
-            format!(" (in {})", age(row.expires_at.since(now)))
-        }
-        Status::Pending | Status::Granted => " (over)".to_owned(),
+    let yes = standing::yes(row);
+    let status = standing::status(row, now);
+    let style = state_style(status.as_str());
+    let left = match status {
+        Status::Pending | Status::Granted => format!(" (in {})", age(row.expires_at.since(now))),
         _ => String::new(),
     };
     let hash =
@@ -61,7 +60,7 @@ pub(crate) fn approval(
     };
     let mut out = format!("{id}\n");
     out.push_str(&fields(&[
-        ("status", format!("{style}{}{style:#}, {yes} of {} yes", row.status, row.quorum)),
+        ("status", format!("{style}{status}{style:#}, {yes} of {} yes", row.quorum)),
         ("expires", format!("{}{left}", row.expires_at)),
         ("asked by", format!("{} of the policy", action.decided.reason)),
         ("may answer", format!("{people} proven by {proofs}")),
@@ -101,7 +100,7 @@ fn wanted(action: &ActionRow, effect_key: Option<&str>, arguments: &Object) -> V
         ("resource", optional(proposal.resource.as_deref())),
         ("effect key", optional(effect_key)),
     ] {
-        lines.push(Line::new(format!("{name:<12} {}", literal(&value)), is_suspicious_value(&value)));
+        lines.push(Line::new(format!("{name:<12} {}", literal(&value)), value_deceives(&value)));
     }
     lines.push(Line::new(if arguments.is_empty() { "arguments    none" } else { "arguments" }, false));
     members(arguments, 1, &mut lines);
@@ -110,7 +109,7 @@ fn wanted(action: &ActionRow, effect_key: Option<&str>, arguments: &Object) -> V
 
 fn members(object: &Object, depth: usize, lines: &mut Vec<Line>) {
     for (name, value) in object.iter() {
-        put(&format!("{}: ", literal(&name.into())), is_suspicious(name), value, depth, lines);
+        put(&format!("{}: ", literal(&name.into())), deceives(name), value, depth, lines);
     }
 }
 
@@ -131,7 +130,7 @@ fn put(head: &str, marked: bool, value: &Value, depth: usize, lines: &mut Vec<Li
             lines.push(Line::new(format!("{indent}]"), false));
         }
         plain => {
-            let marked = marked || is_suspicious_value(plain);
+            let marked = marked || value_deceives(plain);
             lines.push(Line::new(format!("{indent}{head}{}", literal(plain)), marked));
         }
     }

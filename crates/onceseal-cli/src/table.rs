@@ -25,6 +25,14 @@ impl Cell {
     pub(crate) fn state(word: &str) -> Cell {
         Cell { text: word.to_owned(), style: state_style(word) }
     }
+
+    /// The same, marked if its time is over.
+    pub(crate) fn over(mut self, is_over: bool) -> Cell {
+        if is_over {
+            self.text.push_str(" (over)");
+        }
+        self
+    }
 }
 
 /// Green for what is well, yellow for what waits for somebody, red for a no.

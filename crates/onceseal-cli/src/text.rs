@@ -1,16 +1,41 @@
 //! Texts for a terminal: escaped, quoted, and lengths of time.
 
-use onceseal::core::json::{self, Value, escape_for_display};
+use onceseal::core::json::{self, Object, Value, escape_for_display, is_suspicious};
 use onceseal::core::time::Span;
 
-/// A text as it may be shown: on one line, nothing unseen in it.
+/// The one space that is seen as wide, and passes for two others. The core
+/// counts it as readable, as it is in the scripts that use it.
+const WIDE_SPACE: char = '\u{3000}';
+
+/// A text as it may be shown: on one line, nothing unseen in it, and no space
+/// but the usual one.
 pub(crate) fn shown(text: &str) -> String {
-    escape_for_display(text)
+    escape_for_display(text).replace(WIDE_SPACE, &WIDE_SPACE.escape_unicode().to_string())
 }
 
 /// A value as JSON on one line, with what is not seen escaped.
 pub(crate) fn literal(value: &Value) -> String {
-    escape_for_display(&json::canonical(value))
+    shown(&json::canonical(value))
+}
+
+/// Whether a text has what is shown escaped, or is not in normal form.
+pub(crate) fn deceives(text: &str) -> bool {
+    is_suspicious(text) || text.contains(WIDE_SPACE)
+}
+
+/// Whether any text or member name in a value [`deceives`].
+pub(crate) fn value_deceives(value: &Value) -> bool {
+    match value {
+        Value::Text(text) => deceives(text),
+        Value::List(items) => items.iter().any(value_deceives),
+        Value::Object(object) => object_deceives(object),
+        _ => false,
+    }
+}
+
+/// The same of an object.
+pub(crate) fn object_deceives(object: &Object) -> bool {
+    object.iter().any(|(name, member)| deceives(name) || value_deceives(member))
 }
 
 /// A text as one word of a shell command.
@@ -63,5 +88,19 @@ mod tests {
     fn ua_073_what_is_not_seen_is_escaped_in_literals_too() {
         assert_eq!(literal(&Value::from("a\u{202e}b\n")), "\"a\\u{202e}b\\n\"");
         assert_eq!(literal(&Value::from("a\\u{202e}")), "\"a\\\\u{5c}u{202e}\"");
+    }
+
+    #[test]
+    fn no_space_but_the_usual_one_is_shown_as_it_is() {
+        let spaces = "\u{a0}\u{1680}\u{2000}\u{2001}\u{2002}\u{2003}\u{2004}\u{2005}\u{2006}\u{2007}\u{2008}\u{2009}\u{200a}\u{202f}\u{205f}\u{3000}";
+        for space in spaces.chars() {
+            assert_eq!(shown(&format!("a{space}b c")), format!("a{}b c", space.escape_unicode()));
+            assert!(deceives(&format!("a{space}b")));
+            let mut object = Object::new();
+            object.insert(space.to_string(), 1);
+            assert!(value_deceives(&Value::List(vec![object.into()])));
+        }
+        assert!(!deceives("a b"));
+        assert_eq!(shown("a\\u{3000}b"), "a\\u{5c}u{3000}b", "what looks like an escape is one");
     }
 }

@@ -1,11 +1,11 @@
 //! `onceseal.yaml`: the policy, and settings of this program.
 
-use std::fs;
+mod file;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use onceseal_core::json::{Object, Value};
-use onceseal_core::limits;
 use onceseal_core::policy::{ActivePolicy, Document, Policy, PolicyError};
 
 /// The file's name.
@@ -20,9 +20,23 @@ pub enum ConfigError {
     /// No file was found.
     #[error("there is no {FILE} here or above; `onceseal init` writes one")]
     Missing,
-    /// The file cannot be read.
-    #[error("{FILE} cannot be read: {0}")]
-    Unreadable(std::io::ErrorKind),
+    /// What stands at the file's name cannot be read as a file.
+    #[error("{} cannot be read: {reason}", .file.display())]
+    Unreadable {
+        /// Which file.
+        file: PathBuf,
+        /// What the operating system said, or what stands there instead.
+        reason: String,
+    },
+    /// The file is larger than a policy may be.
+    #[error("{} is larger than 1 MiB, and no policy is; shorten its lists or split the tenant", .file.display())]
+    TooLarge {
+        /// Which file.
+        file: PathBuf,
+    },
+    /// The working directory, from which the file is looked for, is gone.
+    #[error("the working directory cannot be used; change to an existing directory")]
+    NoDirectory,
     /// `ONCESEAL_CONFIG` is set and blank.
     #[error("ONCESEAL_CONFIG is set but blank; unset it or name a file")]
     Blank,
@@ -40,7 +54,9 @@ impl ConfigError {
     pub const fn code(&self) -> &'static str {
         match self {
             ConfigError::Missing => "config_missing",
-            ConfigError::Unreadable(_) => "config_unreadable",
+            ConfigError::Unreadable { .. } => "config_unreadable",
+            ConfigError::TooLarge { .. } => "config_too_large",
+            ConfigError::NoDirectory => "project_unavailable",
             ConfigError::Blank => "config_blank",
             ConfigError::Policy(_) => "policy_invalid",
             ConfigError::Setting(_) => "setting_invalid",
@@ -89,7 +105,9 @@ pub struct Config {
 
 impl Config {
     /// The file to use: the one named, else `ONCESEAL_CONFIG`, else
-    /// `onceseal.yaml` in the working directory or above it.
+    /// `onceseal.yaml` in the working directory or above it. Whatever stands at
+    /// that name is the file: a link to nothing does not let the policy of a
+    /// directory above decide.
     ///
     /// # Errors
     /// `config_blank`, `config_missing`.
@@ -102,8 +120,27 @@ impl Config {
             Some(path) => return Ok(path.into()),
             None => {}
         }
-        let mut places = working_directory.ancestors().map(|directory| directory.join(FILE));
-        places.find(|path| path.is_file()).ok_or(ConfigError::Missing)
+        Config::find_above(working_directory).ok_or(ConfigError::Missing)
+    }
+
+    /// The nearest `onceseal.yaml`, in a directory or above it.
+    fn find_above(directory: &Path) -> Option<PathBuf> {
+        directory.ancestors().map(|directory| directory.join(FILE)).find(|path| Config::stands_at(path))
+    }
+
+    /// Whether anything stands at a path, be it a link that leads nowhere or
+    /// something that may not be looked at.
+    #[must_use]
+    pub fn stands_at(path: &Path) -> bool {
+        file::stands_at(path)
+    }
+
+    /// A file's content, at most 1 MiB, if it is a regular file.
+    ///
+    /// # Errors
+    /// `config_unreadable`, `config_too_large`.
+    pub fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
+        file::read(path)
     }
 
     /// Reads and checks a file.
@@ -111,7 +148,7 @@ impl Config {
     /// # Errors
     /// What is wrong with it, and where.
     pub fn load(path: &Path) -> Result<Config, ConfigError> {
-        Config::parse(&read(path)?)
+        Config::parse(&Config::read(path)?)
     }
 
     /// Reads the settings of a file, whatever its policy says: answering,
@@ -120,7 +157,7 @@ impl Config {
     /// # Errors
     /// What is wrong with the file's form or its settings.
     pub fn load_settings(path: &Path) -> Result<Settings, ConfigError> {
-        take_settings(&mut Document::read(&read(path)?)?)
+        take_settings(&mut Document::read(&Config::read(path)?)?)
     }
 
     /// Checks a file's content.
@@ -138,15 +175,6 @@ impl Config {
 }
 
 const KEYS: [&str; 6] = ["tenant", "memory", "mark", "trust_group", "force_filesystem", "state_in_project"];
-
-fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
-    let unreadable = |error: std::io::Error| ConfigError::Unreadable(error.kind());
-    let size = fs::metadata(path).map_err(unreadable)?.len();
-    if size > limits::POLICY_BYTES as u64 {
-        return Err(ConfigError::Setting(format!("the file has {size} bytes, at most 1 MiB is read")));
-    }
-    fs::read(path).map_err(unreadable)
-}
 
 fn take_settings(document: &mut Document) -> Result<Settings, ConfigError> {
     match document.take("settings") {

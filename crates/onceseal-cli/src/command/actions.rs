@@ -9,18 +9,20 @@ use onceseal::core::code::Code;
 use onceseal::core::id::ActionId;
 use onceseal::core::journal::Row;
 use onceseal::core::json::{Object, Value};
+use onceseal::core::policy::Reason;
 use onceseal::core::reply::Reply;
 use onceseal::core::stream::StreamKind;
 use onceseal::core::time::Span;
 use onceseal::views::{Filter, action_state, state_numbers};
 use onceseal::{CallOptions, Control, Error, render};
 
-use super::call::CallArgs;
+use super::call::{CallArgs, proposed};
 use super::exec::{action, approval};
 use super::list::{self, Pages};
 use super::refused;
 use crate::context::{Context, wait};
 use crate::error::CliError;
+use crate::standing;
 use crate::table::{Cell, Table, fields, state_style};
 use crate::text::{age, literal, shown};
 
@@ -88,16 +90,7 @@ fn submit(context: &Context, submit: &Submit) -> Result<ExitCode, CliError> {
     let action = submit.call.action(context, &config.policy.policy)?;
     let control = context.act(&config)?;
     let options = CallOptions { id: submit.id, approval: submit.approval, ..CallOptions::default() };
-    let proposed = control
-        .action(&action.name)
-        .args(action.arguments)
-        .by(action.principal)
-        .environment(action.environment)
-        .options(options);
-    let proposed = match action.resource {
-        Some(resource) => proposed.resource(resource),
-        None => proposed,
-    };
+    let proposed = proposed(&control, &action).options(options);
     let (id, approval, until) = match wait(proposed.propose())? {
         Ok(Reply::Ready { action, until }) => (action, None, Some(until)),
         Err(Error::ApprovalNeeded { action, approval, expires_at }) => {
@@ -106,7 +99,7 @@ fn submit(context: &Context, submit: &Submit) -> Result<ExitCode, CliError> {
         Ok(Reply::Ended { action, .. }) => (action, None, None),
         Ok(_) => return Err(Error::Unexpected.into()),
         Err(Error::Refused(refusal)) => {
-            return Err(refused::call(&control, &config.policy.policy, &submit.call.action, &refusal));
+            return Err(refused::call(&control, &config.policy.policy, &action, &refusal));
         }
         Err(error) => return Err(error.into()),
     };
@@ -114,6 +107,7 @@ fn submit(context: &Context, submit: &Submit) -> Result<ExitCode, CliError> {
     if context.out.is_json() {
         let mut object = as_object(render::action(id, &row));
         object.insert("until", until.map_or(Value::Null, |until| until.to_string().into()));
+        object.insert("policy_activated", context.activated());
         context.out.document(object)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -153,7 +147,7 @@ fn list(context: &Context, list: List) -> Result<ExitCode, CliError> {
             table.row(vec![
                 id.to_string().into(),
                 age(now.since(row.created_at)).into(),
-                Cell::state(action_state(&row.state)),
+                Cell::state(action_state(&row.state)).over(standing::is_over(&control, &row, now)),
                 text(proposal.map(|p| &p.name)),
                 text(proposal.and_then(|p| p.effect_key.as_ref())),
                 text(proposal.map(|p| &p.agent)),
@@ -167,7 +161,7 @@ fn list(context: &Context, list: List) -> Result<ExitCode, CliError> {
 fn show(context: &Context, id: ActionId) -> Result<ExitCode, CliError> {
     let Some(control) = context.read()? else { return Err(CliError::missing(Code::ActionUnknown)) };
     let Some(row) = control.action_row(id)? else { return Err(CliError::missing(Code::ActionUnknown)) };
-    let arguments = control.shown_arguments(id, false)?;
+    let arguments = shown_arguments(&control, id, &row)?;
     if context.out.is_json() {
         let mut object = as_object(render::action(id, &row));
         object.insert("arguments", arguments);
@@ -178,12 +172,30 @@ fn show(context: &Context, id: ActionId) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What stands in place of the values of an action that no entry lists.
+const UNLISTED: &str = "[unlisted]";
+
+/// The arguments without those that are redacted: without any value if the
+/// policy did not list the action. A secret under a mistyped name is one too.
+fn shown_arguments(control: &Control, id: ActionId, row: &ActionRow) -> Result<Object, CliError> {
+    let arguments = control.shown_arguments(id, false)?;
+    if row.decided.reason != Reason::UnknownAction.to_string() {
+        return Ok(arguments);
+    }
+    let mut hidden = Object::new();
+    for (name, _) in arguments.iter() {
+        hidden.insert(name, UNLISTED);
+    }
+    Ok(hidden)
+}
+
 fn text(control: &Control, id: ActionId, row: &ActionRow, arguments: &Object) -> String {
     let state = action_state(&row.state);
     let style = state_style(state);
     let quoted =
         |text: Option<&String>| text.map_or("none".to_owned(), |text| literal(&text.as_str().into()));
-    let mut rows = vec![("state", format!("{style}{state}{style:#}"))];
+    let over = if standing::is_over(control, row, control.store().now()) { " (over)" } else { "" };
+    let mut rows = vec![("state", format!("{style}{state}{style:#}{over}"))];
     if let onceseal::core::action::ActionState::Ended { code: Some(code), .. } = row.state {
         rows.push(("code", code.to_string()));
     }

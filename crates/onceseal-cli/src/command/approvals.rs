@@ -11,12 +11,12 @@ use onceseal::core::code::Code;
 use onceseal::core::hash::Hash;
 use onceseal::core::id::ApprovalId;
 use onceseal::core::journal::Row;
-use onceseal::core::json::{Object, is_suspicious_value};
+use onceseal::core::json::Object;
 use onceseal::core::reply::Reply;
 use onceseal::core::stream::StreamKind;
-use onceseal::core::time::Span;
+use onceseal::core::time::{Span, Timestamp};
 use onceseal::store::StoreError;
-use onceseal::views::Filter;
+use onceseal::views::{Cursor, Filter};
 use onceseal::{Control, Error, render};
 
 use super::actions::as_object;
@@ -26,8 +26,9 @@ use super::refused::{integer, of};
 use crate::context::{Context, wait};
 use crate::error::{CliError, REFUSED};
 use crate::show;
+use crate::standing;
 use crate::table::{Cell, Table};
-use crate::text::{age, shown};
+use crate::text::{age, object_deceives, shown};
 
 /// What to do with requests for approval.
 #[derive(Debug, Subcommand)]
@@ -137,17 +138,19 @@ fn list(
     let mut items = Vec::new();
     let mut next = None;
     if let Some(control) = context.read()? {
-        let filter: Filter = pages.filter(&control, StreamKind::Approval, state, older_than)?;
-        let page = control.list(StreamKind::Approval, &filter, pages.limit())?;
-        next = page.next.map(|cursor| cursor.to_string());
         let now = control.store().now();
-        for (stream, row) in page.items {
-            let Row::Approval(row) = row else { return Err(list::corrupt()) };
-            let id = ApprovalId(stream.name);
-            items.push(render::approval(id, &row));
-            let yes = row.private.responses.iter().filter(|response| response.said == Said::Yes).count();
-            let expires = match row.status {
-                Status::Pending | Status::Granted if now > row.expires_at => "over".to_owned(),
+        let wanted = state.and_then(Status::parse);
+        // What time has ended stands in the index as it was until it is met.
+        let indexed = state.filter(|_| wanted != Some(Status::Expired));
+        let filter = pages.filter(&control, StreamKind::Approval, indexed, older_than)?;
+        let found = listed(&control, filter, pages.limit(), |row| {
+            wanted.is_none_or(|wanted| standing::status(row, now) == wanted)
+        })?;
+        next = found.next.map(|cursor| cursor.to_string());
+        for (id, row) in found.requests {
+            let status = standing::status(&row, now);
+            items.push(rendered(id, &row, now).into());
+            let expires = match status {
                 Status::Pending | Status::Granted => format!("in {}", age(row.expires_at.since(now))),
                 _ => "-".to_owned(),
             };
@@ -156,8 +159,8 @@ fn list(
             table.row(vec![
                 id.to_string().into(),
                 age(now.since(row.created_at)).into(),
-                Cell::state(row.status.as_str()),
-                format!("{yes}/{}", row.quorum).into(),
+                Cell::state(status.as_str()),
+                format!("{}/{}", standing::yes(&row), row.quorum).into(),
                 expires.into(),
                 text(bound.name.as_ref()),
                 text(bound.effect_key.as_ref()),
@@ -167,6 +170,42 @@ fn list(
     let what = if state == Some("pending") { "pending approvals" } else { "approvals" };
     list::print(context, what, items, &table, next)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Requests, and where the next ones begin.
+struct Found {
+    requests: Vec<(ApprovalId, ApprovalRow)>,
+    next: Option<Cursor>,
+}
+
+/// As many requests as are wanted, if there are.
+fn listed(
+    control: &Control,
+    mut filter: Filter,
+    limit: usize,
+    is_wanted: impl Fn(&ApprovalRow) -> bool,
+) -> Result<Found, CliError> {
+    let mut requests = Vec::new();
+    loop {
+        let page = control.list(StreamKind::Approval, &filter, limit - requests.len())?;
+        for (stream, row) in page.items {
+            let Row::Approval(row) = row else { return Err(list::corrupt()) };
+            if is_wanted(&row) {
+                requests.push((ApprovalId(stream.name), row));
+            }
+        }
+        if page.next.is_none() || requests.len() == limit {
+            return Ok(Found { requests, next: page.next });
+        }
+        filter.after = page.next;
+    }
+}
+
+/// A request as JSON has it, with where it stands now.
+fn rendered(id: ApprovalId, row: &ApprovalRow, now: Timestamp) -> Object {
+    let mut object = as_object(render::approval(id, row));
+    object.insert("status", standing::status(row, now).as_str());
+    object
 }
 
 /// A request with its action and arguments.
@@ -197,9 +236,9 @@ impl Request {
         show::approval(self.id, &self.row, &self.action, &self.arguments, control.store().now(), width)
     }
 
-    fn object(&self) -> Object {
-        let mut object = as_object(render::approval(self.id, &self.row));
-        let suspicious = is_suspicious_value(&self.arguments.clone().into());
+    fn object(&self, control: &Control) -> Object {
+        let mut object = rendered(self.id, &self.row, control.store().now());
+        let suspicious = object_deceives(&self.arguments);
         let mut action = as_object(render::action(self.row.action, &self.action));
         action.insert("arguments", self.arguments.clone());
         action.insert("arguments_have_hidden_characters", suspicious);
@@ -218,7 +257,7 @@ fn show(context: &Context, show: &Show) -> Result<ExitCode, CliError> {
     let Some(control) = context.read()? else { return Err(CliError::missing(Code::ApprovalUnknown)) };
     let request = Request::find(context, &control, show)?;
     if context.out.is_json() {
-        context.out.document(request.object())?;
+        context.out.document(request.object(&control))?;
     } else {
         context.out.text(&request.text(&control))?;
     }
@@ -293,7 +332,7 @@ fn answered(
     };
     if context.out.is_json() {
         let row = control.approval(request.id)?.ok_or_else(list::corrupt)?;
-        let mut object = Request { row, ..request }.object();
+        let mut object = Request { row, ..request }.object(control);
         object.insert("yes", integer(u64::from(yes)));
         object.insert("repeated", repeated);
         context.out.document(object)?;

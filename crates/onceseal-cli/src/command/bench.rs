@@ -172,7 +172,9 @@ fn print(context: &Context, rows: &[Figures]) -> Result<(), CliError> {
             object.insert("bytes_per_action", number(row.bytes_per_action.round()));
             Value::Object(object)
         });
-        return context.out.line(&Value::List(rows.collect()));
+        let mut object = Object::new();
+        object.insert("figures", Value::List(rows.collect()));
+        return context.out.document(object);
     }
     let mut text =
         "callers  actions/s  p50 us  p99 us  of raw  bytes/action  audited/s  memory MiB\n".to_owned();

@@ -6,11 +6,12 @@ use std::io::{self, Read};
 use clap::Args;
 use onceseal::core::action::Action;
 use onceseal::core::json::{self, Limits, Object, Value};
-use onceseal::core::policy::{ArgumentPath, Policy};
-use onceseal::{Control, Principal};
+use onceseal::core::policy::{ArgumentPath, Policy, TemplateError};
+use onceseal::{Control, Principal, Proposing};
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::text::shown;
 
 /// An action, as `exec`, `actions submit` and `policy explain` take it.
 #[derive(Debug, Args)]
@@ -20,9 +21,13 @@ pub(crate) struct CallArgs {
     /// An argument of the action: text after `=`, JSON after `:=`
     #[arg(long = "arg", value_name = "NAME=TEXT|NAME:=JSON")]
     args: Vec<String>,
-    /// An argument read from a file, `-` for stdin: for secrets, which a command line shows to everybody
+    /// An argument read from a file, `-` for stdin: for secrets, which a command line shows to everybody. One line end
+    /// at the end of text is left out, as an editor or echo puts it there
     #[arg(long = "arg-file", value_name = "NAME=FILE|NAME:=FILE")]
     files: Vec<String>,
+    /// The same byte for byte, with the line end
+    #[arg(long = "arg-file-raw", value_name = "NAME=FILE")]
+    raw_files: Vec<String>,
     /// Where the action acts [default: production]
     #[arg(long = "env", value_name = "NAME", env = "ONCESEAL_ENVIRONMENT", hide_env_values = true)]
     environment: Option<String>,
@@ -42,7 +47,7 @@ impl CallArgs {
     pub(crate) fn action(&self, context: &Context, policy: &Policy) -> Result<Action, CliError> {
         let limits = policy.argument_limits(&self.action);
         let mut arguments = Object::new();
-        let flags = [("--arg", &self.args), ("--arg-file", &self.files)];
+        let flags = [("--arg", &self.args), ("--arg-file", &self.files), ("--arg-file-raw", &self.raw_files)];
         for (flag, given) in flags.into_iter().flat_map(|(flag, all)| all.iter().map(move |one| (flag, one)))
         {
             let (name, json, text) = split(given).ok_or_else(|| form(flag))?;
@@ -50,11 +55,17 @@ impl CallArgs {
                 "--arg" => text.as_bytes().to_vec(),
                 _ => read(name, text, limits.bytes)?,
             };
-            let value = if json { parse(name, &content, &limits)? } else { as_text(name, content)? };
+            let value = match (json, flag) {
+                (true, "--arg-file-raw") => return Err(form(flag)),
+                (true, _) => parse(name, &content, &limits)?,
+                (false, "--arg-file") => as_text(name, without_line_end(content))?,
+                (false, _) => as_text(name, content)?,
+            };
             if arguments.insert(name, value).is_some() {
                 return Err(CliError::usage(format!("the argument {name} is given twice")));
             }
             if flag == "--arg" && is_redacted(policy, &self.action, name) {
+                let name = shown(name);
                 context.out.note(&format!(
                     "warning: the policy redacts {name}, and a command line shows it to everybody here; \
                      use --arg-file"
@@ -72,6 +83,29 @@ impl CallArgs {
     }
 }
 
+/// An action as the engine takes it.
+pub(crate) fn proposed(control: &Control, action: &Action) -> Proposing {
+    let Action { name, arguments, principal, environment, resource } = action.clone();
+    let proposed = control.action(name).args(arguments).by(principal).environment(environment);
+    match resource {
+        Some(resource) => proposed.resource(resource),
+        None => proposed,
+    }
+}
+
+/// Why a template of the policy cannot be filled for an action, if so: what it
+/// lacks, without any value.
+pub(crate) fn unfit(policy: &Policy, action: &Action) -> Option<TemplateError> {
+    let entry = policy.entry(&action.name)?;
+    let arguments = &action.arguments;
+    let resource = match entry.resource.as_ref().map(|template| template.resolve(arguments, None)) {
+        Some(Ok(resource)) => Some(resource),
+        Some(Err(error)) => return Some(error),
+        None => action.resource.clone(),
+    };
+    entry.effect.as_ref()?.resolve(arguments, resource.as_deref()).err()
+}
+
 /// Name, whether JSON follows, and what follows. Values are in no message.
 fn split(given: &str) -> Option<(&str, bool, &str)> {
     let (name, text) = given.split_once('=')?;
@@ -80,7 +114,11 @@ fn split(given: &str) -> Option<(&str, bool, &str)> {
 }
 
 fn form(flag: &str) -> CliError {
-    let what = if flag == "--arg" { "NAME=TEXT or NAME:=JSON" } else { "NAME=FILE or NAME:=FILE" };
+    let what = match flag {
+        "--arg" => "NAME=TEXT or NAME:=JSON",
+        "--arg-file" => "NAME=FILE or NAME:=FILE",
+        _ => "NAME=FILE",
+    };
     CliError::usage(format!("{flag} is written {what}"))
 }
 
@@ -97,6 +135,18 @@ fn read(name: &str, path: &str, most: usize) -> Result<Vec<u8>, CliError> {
             Err(CliError::usage(format!("the file of the argument {name} cannot be read: {}", error.kind())))
         }
     }
+}
+
+/// The content of a file as a value: with the line end that stands behind
+/// every line, one value in a file and on a command line would be two effects.
+fn without_line_end(mut content: Vec<u8>) -> Vec<u8> {
+    if content.last() == Some(&b'\n') {
+        content.pop();
+        if content.last() == Some(&b'\r') {
+            content.pop();
+        }
+    }
+    content
 }
 
 fn parse(name: &str, content: &[u8], limits: &Limits) -> Result<Value, CliError> {

@@ -4,9 +4,11 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use onceseal::core::code::Code;
 use onceseal::core::json::{Object, Value};
-use onceseal::{Control, Opening, Seen};
+use onceseal::{Control, Error, Opening, Seen};
 
+use super::refused;
 use crate::context::Context;
 use crate::error::{CliError, REFUSED, UNCHECKED};
 use crate::table::state_style;
@@ -122,7 +124,8 @@ fn accept_clock(context: &Context) -> Result<ExitCode, CliError> {
 
 fn accept_went_back(context: &Context, reason: String) -> Result<ExitCode, CliError> {
     let opening: Opening = context.opening(context.settings()?)?;
-    let text = match Control::accept_went_back(&opening, Control::account(), reason)? {
+    let accepted = Control::accept_went_back(&opening, Control::account(), reason.clone());
+    let text = match accepted.map_err(|error| unaccepted(error, &reason))? {
         Some(Seen::WentBack { seen, found }) => {
             format!(
                 "accepted: entries {} to {seen} are forgotten, and what they did may happen again",
@@ -133,6 +136,12 @@ fn accept_went_back(context: &Context, reason: String) -> Result<ExitCode, CliEr
         None => "nothing to accept: the store has all that was seen of it".to_owned(),
     };
     tell(context, "accepted_went_back", &text)
+}
+
+fn unaccepted(error: Error, reason: &str) -> CliError {
+    let is_text = error.refusal().is_some_and(|refusal| refusal.code == Code::OutOfBounds);
+    let told = CliError::from(error);
+    if is_text { refused::remarks(told, &[("--reason", Some(reason))]) } else { told }
 }
 
 /// What is missing of a log of which more was seen.

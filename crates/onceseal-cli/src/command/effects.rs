@@ -15,9 +15,10 @@ use onceseal::{Control, Error, render};
 
 use super::actions::as_object;
 use super::list::{self, Pages};
-use super::refused::{of, to_resolve};
+use super::refused::{self, of, to_resolve};
 use crate::context::{Context, wait};
-use crate::error::CliError;
+use crate::error::{CliError, REFUSED};
+use crate::standing;
 use crate::table::{Cell, Table, fields, state_style};
 use crate::text::{age, literal, shell, shown};
 
@@ -96,7 +97,7 @@ fn list(context: &Context, list: &List) -> Result<ExitCode, CliError> {
             let key = row.private.key.as_deref().map_or("erased".to_owned(), shown);
             table.row(vec![
                 key.into(),
-                Cell::state(row.state.as_str()),
+                Cell::state(row.state.as_str()).over(standing::lapsed(&row, now)),
                 row.fence.to_string().into(),
                 age(now.since(row.created_at)).into(),
                 age(now.since(row.updated_at)).into(),
@@ -157,7 +158,7 @@ fn text(control: &Control, key: &str, row: &EffectRow) -> String {
         ("action", row.holder.to_string()),
     ];
     if let Some(until) = row.lease_until.filter(|_| row.held()) {
-        let over = if row.live(now) { "" } else { " (over: nobody has reported)" };
+        let over = if standing::lapsed(row, now) { " (over: nobody has reported)" } else { "" };
         rows.push(("lease ends", format!("{until}{over}")));
     }
     if let Some(source) = row.answered_by {
@@ -179,17 +180,15 @@ pub(crate) fn resolve(context: &Context, resolve: Resolve) -> Result<ExitCode, C
     let Some(control) = context.answer()? else { return Err(missing()) };
     let Resolve { key, committed, reason, evidence, fence, .. } = resolve;
     let person = Control::account();
+    let remarks = (reason.clone(), evidence.clone());
     let (state, receipt) =
         match wait(control.resolve(&key, fence, committed, reason, evidence, person.clone()))? {
             Ok(Reply::Settled { state, receipt, .. }) => (state, receipt),
             Ok(_) => return Err(Error::Unexpected.into()),
             Err(Error::Refused(refusal)) if refusal.code == Code::EffectUnknown => return Err(missing()),
             Err(error) => {
-                let told = of(&control, error);
-                return Err(match control.effect(&key)? {
-                    Some(row) if row.state == EffectState::Ambiguous => to_resolve(told, &key),
-                    _ => told,
-                });
+                let row = control.effect(&key)?;
+                return Err(unresolved(&control, error, &key, fence, row.as_ref(), &remarks));
             }
         };
     let receipt = receipt.map(|id| id.to_string());
@@ -212,4 +211,34 @@ pub(crate) fn resolve(context: &Context, resolve: Resolve) -> Result<ExitCode, C
         context.out.note("a new attempt is possible now");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Why a person's word was not taken.
+fn unresolved(
+    control: &Control,
+    error: Error,
+    key: &str,
+    fence: Option<u64>,
+    row: Option<&EffectRow>,
+    (reason, evidence): &(String, Option<String>),
+) -> CliError {
+    let code = error.refusal().map(|refusal| refusal.code);
+    let told = of(control, error);
+    match (code, row, fence) {
+        (Some(Code::OutOfBounds), ..) => {
+            refused::remarks(told, &[("--reason", Some(reason)), ("--evidence", evidence.as_deref())])
+        }
+        (Some(Code::NotAmbiguous), Some(row), Some(fence)) if row.fence != fence => {
+            let message =
+                format!("the word is about attempt {fence}, and the newest attempt is {}", row.fence);
+            CliError::new("fence_differs", message, REFUSED)
+                .because(format!("the effect {} is {}", literal(&key.into()), row.state))
+                .about("effect_key", key)
+                .about("state", row.state.as_str())
+                .about("attempt", refused::integer(row.fence))
+                .next(format!("onceseal effects show {}", shell(key)))
+        }
+        (_, Some(row), _) if row.state == EffectState::Ambiguous => to_resolve(told, key),
+        _ => told,
+    }
 }

@@ -13,6 +13,7 @@ use onceseal::{Control, render};
 use super::list;
 use crate::context::Context;
 use crate::error::CliError;
+use crate::text::shown;
 
 /// How often a follower looks.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -116,6 +117,7 @@ fn print(context: &Context, control: &Control, stored: &StoredEvent) -> Result<(
     ];
     let mut data = String::new();
     event.body.write_data(&mut data);
+    let data = shown(&data);
     let refs: String = refs.into_iter().flatten().map(|id| format!(" {id}")).collect();
     let (stamp, kind) = (&stored.stamp, event.body.kind().to_string());
     let (position, at, stream) = (stored.position, stamp.at, stamp.stream);

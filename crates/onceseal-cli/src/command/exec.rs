@@ -1,24 +1,27 @@
 //! `exec`: any program as the one attempt at an action.
 
-use std::cell::Cell;
+mod told;
+
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
+use onceseal::core::code::Code;
 use onceseal::core::id::{ActionId, ApprovalId};
 use onceseal::core::json::{Object, Value};
-use onceseal::core::policy::Policy;
+use onceseal::core::limits;
+use onceseal::core::policy::{DEFAULT_DEADLINE, DEFAULT_LEASE, Policy};
 use onceseal::core::time::{Span, Timestamp};
 use onceseal::process::{Ended, GRACE_MAX, Process, ProcessOutcome, classify};
-use onceseal::{Call, CallOptions, Control, Error, Failure, Receipt};
+use onceseal::{Call, CallOptions, Error, Failure};
 
-use super::call::CallArgs;
-use super::{list, refused};
+use super::call::{CallArgs, proposed};
+use super::list;
 use crate::context::{Context, wait};
-use crate::error::{CliError, REFUSED};
-use crate::text::literal;
+use crate::error::CliError;
 
 /// Run a command as the one attempt at an action
 ///
@@ -40,7 +43,7 @@ pub(crate) struct Exec {
     /// Give the action this id, or go on with the one that has it
     #[arg(long, value_name = "ID", value_parser = action)]
     id: Option<ActionId>,
-    /// Wait so long for a person's answer
+    /// Wait so long for a person's answer; not for another attempt under way, which is refused at once
     #[arg(long, value_name = "TIME", value_parser = list::span)]
     wait: Option<Span>,
     /// Take a shorter lease than the policy's
@@ -55,6 +58,30 @@ pub(crate) struct Exec {
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+impl Exec {
+    /// Which of its lengths of time the policy does not permit, and what it does.
+    fn bounds(&self, policy: &Policy) -> Option<String> {
+        let entry = policy.entry(&self.call.action);
+        let lease = entry.map_or(DEFAULT_LEASE, |entry| entry.lease_or(DEFAULT_LEASE));
+        let deadline = entry.map_or(DEFAULT_DEADLINE, |entry| entry.deadline_for(lease));
+        match (self.lease, self.deadline) {
+            (Some(given), _) if given < limits::LEASE_MIN => {
+                Some(format!("--lease is {given}, and a lease is {} at least", limits::LEASE_MIN))
+            }
+            (Some(given), _) if given > lease => {
+                Some(format!("--lease is {given}, and the policy permits {lease} at most"))
+            }
+            (_, Some(Span::ZERO)) => {
+                Some("--deadline is 0s, and no command ends before it begins".to_owned())
+            }
+            (_, Some(given)) if given > deadline => {
+                Some(format!("--deadline is {given}, and the policy permits {deadline} at most"))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// An approval's id, as it is printed.
@@ -80,16 +107,7 @@ pub(crate) fn run(context: &Context, exec: Exec) -> Result<ExitCode, CliError> {
         deadline: exec.deadline,
         replay: false,
     };
-    let proposed = control
-        .action(&exec.call.action)
-        .args(action.arguments.clone())
-        .by(action.principal.clone())
-        .environment(action.environment.clone())
-        .options(options.clone());
-    let proposed = match &action.resource {
-        Some(resource) => proposed.resource(resource.clone()),
-        None => proposed,
-    };
+    let proposed = proposed(&control, &action).options(options.clone());
     let outcome = wait(async {
         match (proposed.execute(|call| program.run(call)).await, exec.wait) {
             (Err(Error::ApprovalNeeded { action, approval, expires_at }), Some(patience)) => {
@@ -100,9 +118,21 @@ pub(crate) fn run(context: &Context, exec: Exec) -> Result<ExitCode, CliError> {
             (outcome, _) => outcome,
         }
     })?;
+    let ran = program.ran.into_inner();
+    let bounds = exec.bounds(&config.policy.policy);
     match outcome {
-        Ok(receipt) => done(context, &control, &receipt, program.ended.get()),
-        Err(error) => Err(told(&control, &config.policy.policy, &action.name, error, program.ended.get())),
+        Err(Error::Refused(refusal)) if refusal.code == Code::OutOfBounds => {
+            let told = told::not_done(
+                &control,
+                &config.policy.policy,
+                &action,
+                Error::Refused(refusal),
+                ran.as_ref(),
+            );
+            Err(bounds.into_iter().fold(told, CliError::because))
+        }
+        Ok(receipt) => told::done(context, &control, &receipt, ran.as_ref()),
+        Err(error) => Err(told::not_done(&control, &config.policy.policy, &action, error, ran.as_ref())),
     }
 }
 
@@ -110,11 +140,19 @@ fn waiting(approval: ApprovalId, expires_at: Timestamp) -> String {
     format!("waiting for a person until {expires_at}: onceseal approve {approval}")
 }
 
-/// The program to run, and how it ended.
+/// The program to run, and what became of it.
 struct Program {
     process: Process,
     not_executed_on: BTreeSet<i32>,
-    ended: Cell<Option<Ended>>,
+    ran: RefCell<Option<Ran>>,
+}
+
+/// A command that was given its attempt: from here on it may have acted,
+/// whatever can be recorded of it.
+struct Ran {
+    call: Call,
+    /// How it ended, and what that says; nothing while it has not.
+    ended: Option<(Ended, ProcessOutcome)>,
 }
 
 impl Program {
@@ -125,13 +163,14 @@ impl Program {
         Program {
             process,
             not_executed_on: exec.not_executed_on.iter().copied().collect(),
-            ended: Cell::new(None),
+            ran: RefCell::new(None),
         }
     }
 
     /// Runs it to its end. It is asked to end early enough that its end is
     /// known before the attempt's deadline.
     async fn run(&self, call: Call) -> Result<Value, Failure> {
+        self.ran.replace(Some(Ran { call: call.clone(), ended: None }));
         let left = call.deadline().saturating_duration_since(Instant::now());
         let grace = GRACE_MAX.min(left / 10);
         let mut env: Vec<(OsString, OsString)> = vec![
@@ -141,9 +180,10 @@ impl Program {
         env.extend(call.effect_key().map(|key| ("ONCESEAL_EFFECT_KEY".into(), key.into())));
         let process = Process { env, grace, ..self.process.clone() };
         let ran = process.run(call.deadline() - grace * 2, |_| {}).await;
-        self.ended.set(Some(ran.ended));
         let message = ran.ended.to_string();
-        match classify(&ran.ended, &self.not_executed_on) {
+        let outcome = classify(&ran.ended, &self.not_executed_on);
+        self.ran.replace(Some(Ran { call, ended: Some((ran.ended, outcome.clone())) }));
+        match outcome {
             ProcessOutcome::Committed => {
                 let mut result = Object::new();
                 result.insert("exit", 0);
@@ -153,106 +193,4 @@ impl Program {
             ProcessOutcome::Unknown { code } => Err(Failure::Unknown { code: Some(code), message }),
         }
     }
-}
-
-/// How the command ended, for programs.
-fn child(ended: Ended) -> Value {
-    let mut object = Object::new();
-    object.insert("code", ended.code());
-    let (exit, signal) = match ended {
-        Ended::Exit(status) => (Value::Integer(status.into()), Value::Null),
-        Ended::Signal(signal) => (Value::Null, Value::Integer(signal.into())),
-        _ => (Value::Null, Value::Null),
-    };
-    object.insert("exit", exit);
-    object.insert("signal", signal);
-    object.into()
-}
-
-fn done(
-    context: &Context,
-    control: &Control,
-    receipt: &Receipt,
-    ended: Option<Ended>,
-) -> Result<ExitCode, CliError> {
-    let key = refused::effect_key(control, receipt.action);
-    if context.out.is_json() {
-        let mut object = Object::new();
-        object.insert("action", receipt.action.to_string());
-        object.insert("receipt", receipt.id.map_or(Value::Null, |id| id.to_string().into()));
-        object.insert("result", "committed");
-        object.insert("replayed", receipt.replayed);
-        object.insert("attempt", refused::integer(receipt.fence));
-        object.insert("effect_key", key.map_or(Value::Null, Value::Text));
-        object.insert("child", ended.map_or(Value::Null, child));
-        context.out.document(object)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let key = key.map(|key| literal(&key.into())).unwrap_or_default();
-    let id = receipt.id.map(|id| format!(", receipt {id}")).unwrap_or_default();
-    context.out.note(&if receipt.replayed {
-        format!("{} had committed {key} already{id}; the command was not run", receipt.action)
-    } else {
-        format!("committed {key}, attempt {}{id}", receipt.fence)
-    });
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Why the action was not committed.
-fn told(control: &Control, policy: &Policy, name: &str, error: Error, ended: Option<Ended>) -> CliError {
-    let told = match error {
-        Error::ApprovalNeeded { action, approval, expires_at } => asked(
-            CliError::new("approval_needed", format!("{name} waits for a person"), REFUSED),
-            action,
-            approval,
-        )
-        .about("expires_at", expires_at.to_string())
-        .because(format!("the policy asks; {approval} can be answered until {expires_at}")),
-        Error::WaitTimeout { action, approval } => asked(
-            CliError::new("wait_timeout", "nobody answered within the wait; the request stays", REFUSED),
-            action,
-            approval,
-        ),
-        Error::NotExecuted { action, receipt, ref message, .. } => {
-            let told =
-                CliError::new(error.code(), format!("not executed: {message}"), REFUSED).retry(error.retry());
-            let told = told.about("action", action.to_string());
-            let told = match receipt {
-                Some(id) => told.about("receipt", id.to_string()),
-                None => told,
-            };
-            told.next("the effect is free: the same command tries again")
-        }
-        Error::Unknown { action, receipt, ref message, ref unrecorded, .. } => {
-            let told = CliError::new(error.code(), format!("it is unknown whether {name} happened"), REFUSED)
-                .retry(error.retry())
-                .about("action", action.to_string());
-            let told = match (receipt, unrecorded) {
-                (Some(id), _) => told.about("receipt", id.to_string()).because(message.clone()),
-                (None, Some(also)) => {
-                    told.because(format!("{message}; and it could not be recorded: {also}"))
-                }
-                (None, None) => told.because(message.clone()),
-            };
-            match refused::effect_key(control, action) {
-                Some(key) => refused::to_resolve(told.about("effect_key", key.as_str()), &key),
-                None => told,
-            }
-        }
-        Error::Refused(refusal) => refused::call(control, policy, name, &refusal),
-        error => refused::of(control, error),
-    };
-    match ended {
-        Some(ended) => told.about("child", child(ended)),
-        None => told,
-    }
-}
-
-fn asked(error: CliError, action: ActionId, approval: ApprovalId) -> CliError {
-    error
-        .retry(onceseal::core::code::Retry::AfterApproval)
-        .about("action", action.to_string())
-        .about("approval", approval.to_string())
-        .next(format!("onceseal approve {approval}"))
-        .next("then the same command again")
 }

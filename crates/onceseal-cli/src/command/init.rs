@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use onceseal::Control;
-use onceseal::config::{Config, FILE, STARTER};
-use onceseal::core::json::Object;
+use onceseal::config::{Config, FILE, STARTER, Settings};
+use onceseal::core::json::{Object, Value};
 use onceseal::store::place::{self, GitExclude, Origin, ProjectId};
 
 use crate::context::Context;
@@ -18,8 +18,11 @@ use crate::text::shown;
 pub(crate) fn run(context: &Context) -> Result<ExitCode, CliError> {
     let here = std::env::current_dir().map_err(onceseal::store::StoreError::from)?;
     let file = context.global.config.clone().unwrap_or_else(|| here.join(FILE));
-    let there = file.exists();
-    let settings = if there { Config::load_settings(&file)? } else { Default::default() };
+    let there = Config::stands_at(&file);
+    let settings = match there {
+        true => Config::load_settings(&file).map_err(|error| CliError::of_file(error, &file))?,
+        false => Settings::default(),
+    };
     let opening = context.opening_beside(&file, settings)?;
     let (surroundings, concessions) = (&opening.surroundings, opening.concessions());
     let made = place::init(surroundings, &concessions, fresh_id()?)?;
@@ -57,7 +60,8 @@ fn write(file: &Path) -> Result<bool, CliError> {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
         Err(error) => {
-            Err(CliError::new("config_unwritable", format!("{FILE} cannot be written: {}", error.kind()), 2))
+            let message = format!("{} cannot be written: {}", file.display(), error.kind());
+            Err(CliError::new("config_unwritable", message, 2))
         }
     }
 }
@@ -77,6 +81,8 @@ fn report(
         object.insert("project", made.project.id().to_string());
         object.insert("state", state.display().to_string());
         object.insert("person", person);
+        let outer = made.outer.as_ref().map(|outer| outer.display().to_string());
+        object.insert("outer_project", outer.map_or(Value::Null, Value::Text));
         context.out.document(object)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -99,6 +105,16 @@ fn report(
         "note: approvals given here are proven by the operating system's account. It cannot tell an agent that \
          runs as you from you.",
     );
+    if let Some(outer) = made.outer.as_ref().filter(|_| made.origin == Origin::Created) {
+        let shared = match std::env::var_os("ONCESEAL_STATE") {
+            Some(_) => "they share the state that ONCESEAL_STATE names, and no policy",
+            None => "they share nothing: what has happened there is not known here, and could happen again",
+        };
+        context.out.note(&format!(
+            "warning: this directory lies in another project, {}; {shared}",
+            context.path(outer)
+        ));
+    }
     if state.starts_with(made.project.root()) {
         context.out.note(
             "warning: the state lies in the project, where `git clean`, a container's rebuild or the agent's own \

@@ -1,20 +1,21 @@
 //! `policy`: whether it is sound, what it would say, and which one is active.
 
+mod checked;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use onceseal::config::Config;
 use onceseal::core::action::Proposal;
 use onceseal::core::hash::BlindingKey;
 use onceseal::core::json::{Object, Value};
-use onceseal::core::policy::{
-    Document, ExplainedCondition, ExplainedRule, Finding, Severity, Shown, Truth, Verdict,
-};
+use onceseal::core::policy::{ExplainedCondition, ExplainedRule, Severity, Shown, Truth, Verdict};
 use onceseal::core::stream::Tenant;
 use onceseal::{Control, Error};
 
-use super::call::CallArgs;
+pub(crate) use self::checked::FORGETS;
+use self::checked::{Checked, Noticed};
+use super::call::{CallArgs, unfit};
 use crate::context::{Context, wait};
 use crate::error::{CliError, REFUSED, UNUSABLE};
 use crate::table::state_style;
@@ -63,70 +64,36 @@ fn path(context: &Context, file: File) -> Result<PathBuf, CliError> {
     }
 }
 
-/// A finding with its place in the file.
-fn findings(file: &PathBuf, config: &Config) -> Result<Vec<(Finding, String)>, CliError> {
-    let bytes =
-        std::fs::read(file).map_err(|error| onceseal::config::ConfigError::Unreadable(error.kind()))?;
-    let document = Document::read(&bytes).map_err(onceseal::config::ConfigError::Policy)?;
-    let found = config.policy.policy.check(Some(&Control::account().name));
-    Ok(found
-        .into_iter()
-        .map(|finding| (document.position(&finding.path).to_string(), finding))
-        .map(|(at, f)| (f, at))
-        .collect())
-}
-
 fn check(context: &Context, file: File) -> Result<ExitCode, CliError> {
     let file = path(context, file)?;
-    let config = Config::load(&file)?;
-    let found = findings(&file, &config)?;
-    let count = |severity| found.iter().filter(|(finding, _)| finding.severity == severity).count();
+    let Checked { config, found } = Checked::read(&file)?;
+    let count = |severity| found.iter().filter(|noticed| noticed.severity == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
     let actions = config.policy.policy.entries().len();
     if context.out.is_json() {
-        let item = |(finding, at): &(Finding, String)| {
-            let mut object = Object::new();
-            object.insert("severity", finding.severity.to_string());
-            object.insert("code", finding.code);
-            object.insert("path", finding.path.to_string());
-            object.insert("position", at.as_str());
-            object.insert("message", finding.sentence.as_str());
-            Value::Object(object)
-        };
         let mut object = Object::new();
         object.insert("file", file.display().to_string());
         object.insert("policy", config.policy.hash.to_string());
         object.insert("actions", super::refused::integer(actions as u64));
-        object.insert("findings", Value::List(found.iter().map(item).collect()));
+        object.insert("findings", Value::List(found.iter().map(Noticed::object).collect()));
         context.out.document(object)?;
     } else {
-        let mut text = String::new();
-        for (finding, at) in &found {
-            let style = state_style(if finding.severity == Severity::Error { "fail" } else { "" });
-            let severity = finding.severity;
-            text.push_str(&format!(
-                "{style}{severity}{style:#}: {at}: {}: {} [{}]\n",
-                finding.path,
-                shown(&finding.sentence),
-                finding.code
-            ));
-        }
         let summary = format!(
             "{}, {}, {}\n",
             counted(actions, "action"),
             counted(errors, "error"),
             counted(warnings, "warning")
         );
-        context.out.text(&(text + &summary))?;
+        context.out.text(&(found.iter().map(Noticed::line).collect::<String>() + &summary))?;
     }
     Ok(ExitCode::from(if errors > 0 { REFUSED } else { 0 }))
 }
 
 fn apply(context: &Context, file: File) -> Result<ExitCode, CliError> {
     let file = path(context, file)?;
-    let config = Config::load(&file)?;
-    for (finding, at) in findings(&file, &config)?.iter().filter(|(f, _)| f.severity != Severity::Note) {
-        context.out.note(&format!("{}: {at}: {}", finding.severity, shown(&finding.sentence)));
+    let Checked { config, found } = Checked::read(&file)?;
+    for noticed in found.iter().filter(|noticed| noticed.severity != Severity::Note) {
+        context.out.note(noticed.line().trim_end());
     }
     let control = Control::found(&context.opening(config.settings.clone())?)?;
     let person = Control::account();
@@ -152,6 +119,7 @@ fn explain(context: &Context, explain: &Explain) -> Result<ExitCode, CliError> {
     let config = context.config()?;
     let policy = &config.policy.policy;
     let action = explain.call.action(context, policy)?;
+    let lack = unfit(policy, &action).map(|lack| lack.to_string());
     // Nothing is recorded, and no hash is shown: any key will do.
     let tenant = Tenant { name: config.settings.tenant.clone(), id: [0; 16], key: BlindingKey([0; 32]) };
     let proposal = Proposal::prepare(&tenant, &config.policy, action)
@@ -177,6 +145,7 @@ fn explain(context: &Context, explain: &Explain) -> Result<ExitCode, CliError> {
             object.into()
         });
         object.insert("unlisted", unknown);
+        object.insert("unfit", lack.map_or(Value::Null, Value::Text));
         context.out.document(object)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -187,6 +156,9 @@ fn explain(context: &Context, explain: &Explain) -> Result<ExitCode, CliError> {
     }
     if let Some(code) = proposal.unfit() {
         text.push_str(&format!("  {}\n", code.sentence()));
+    }
+    if let Some(lack) = lack {
+        text.push_str(&format!("  {}\n", shown(&lack)));
     }
     for (at, rule) in explanation.rules.iter().enumerate() {
         let decides = if reason.starts_with(&format!("rule[{at}]")) { ", and decides" } else { "" };

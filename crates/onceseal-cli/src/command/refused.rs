@@ -1,14 +1,17 @@
 //! Refusals as people and programs read them.
 
+use onceseal::core::action::Action;
 use onceseal::core::code::Code;
 use onceseal::core::id::ActionId;
 use onceseal::core::journal::Row;
 use onceseal::core::json::Object;
+use onceseal::core::limits;
 use onceseal::core::policy::{Facts, Policy, Reason};
 use onceseal::core::reply::{EffectNow, Refusal};
 use onceseal::store::read::row_of;
 use onceseal::{Control, Error};
 
+use super::call::unfit;
 use crate::error::{CliError, REFUSED, UNUSABLE};
 use crate::text::{literal, shell};
 
@@ -89,35 +92,61 @@ pub(crate) fn explained(control: &Control, refusal: &Refusal) -> CliError {
         .because(format!("the effect {shown} is {}, attempt {}{until}", now.state, now.fence));
     match (refusal.code, now.receipt) {
         (Code::Ambiguous | Code::LeaseLapsed, _) => to_resolve(error, &key),
+        (Code::InProgress, _) => {
+            let again = now.lease_until.map_or("then the same command again".to_owned(), |until| {
+                format!("the same command again after {until}, when its lease ends unless it is renewed")
+            });
+            error.next(format!("onceseal effects show {}", shell(&key))).next(again)
+        }
         (Code::Duplicate, Some(receipt)) => error.next(format!("onceseal receipts show {receipt}")),
         _ => error.next(format!("onceseal effects show {}", shell(&key))),
     }
 }
 
 /// The refusal of a call, with what the policy says of it.
-pub(crate) fn call(control: &Control, policy: &Policy, name: &str, refusal: &Refusal) -> CliError {
+pub(crate) fn call(control: &Control, policy: &Policy, action: &Action, refusal: &Refusal) -> CliError {
     let error = explained(control, refusal);
     match (refusal.code, refusal.reason.as_deref()) {
         (Code::PolicyDenied, Some(reason)) if reason == Reason::UnknownAction.to_string() => {
-            unlisted(error, policy, name)
+            unlisted(error, policy, action)
         }
         (Code::PolicyDenied, _) => {
-            error.next(format!("onceseal policy explain {} … with the same arguments", shell(name)))
+            let name = shell(&action.name);
+            error.next(format!("onceseal policy explain {name} … with the same arguments"))
         }
+        (Code::EffectKeyError | Code::ResourceError, _) => match unfit(policy, action) {
+            Some(lack) => error.because(lack.to_string()),
+            None => error,
+        },
         _ => error,
     }
 }
 
 /// An action that the policy does not list, with the line that would.
-fn unlisted(error: CliError, policy: &Policy, name: &str) -> CliError {
+fn unlisted(error: CliError, policy: &Policy, action: &Action) -> CliError {
     let arguments = Object::new();
-    let facts = Facts { name, arguments: &arguments, environment: "", agent: "", user: None };
+    let facts = Facts { name: &action.name, arguments: &arguments, environment: "", agent: "", user: None };
     let Some(unknown) = policy.explain(&facts).unknown else { return error };
     let similar = unknown.similar.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
-    error
-        .because(format!("the policy does not list this action{similar}"))
-        .next("to have people asked, add under `actions:` in onceseal.yaml")
-        .next(unknown.line_to_add)
+    let error = error.because_instead(format!("the policy does not list this action{similar}"));
+    let error = match action.arguments.is_empty() {
+        true => error,
+        false => error.because("no entry says what to redact, so its arguments are recorded as they are"),
+    };
+    error.next("to have people asked, add under `actions:` in onceseal.yaml").next(unknown.line_to_add)
+}
+
+/// Which of a person's texts is not taken, and why.
+pub(crate) fn remarks(error: CliError, texts: &[(&str, Option<&str>)]) -> CliError {
+    let given = texts.iter().filter_map(|(flag, text)| Some((flag, (*text)?)));
+    let wrong = given.filter_map(|(flag, text)| match () {
+        () if *flag == "--reason" && text.trim().is_empty() => Some(format!("{flag} is blank")),
+        () if !limits::is_remark(text) => {
+            Some(format!("{flag} has more than {} characters", limits::ERROR_CHARS))
+        }
+        () => None,
+    });
+    wrong.fold(error, CliError::because)
 }
 
 /// What to do about an outcome that nobody knows.

@@ -3,7 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 
+use onceseal::Opening;
+use onceseal::blocking::Control;
+use onceseal::config::{Config, Settings};
+use onceseal::store::clock::{Clock, ManualClock, Reading, SystemClock};
+use onceseal::store::place::Surroundings;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -69,6 +75,26 @@ impl Project {
         let is_project = |path: &PathBuf| path.is_dir() && !path.ends_with("marks");
         let entries = fs::read_dir(root).expect("a state root").map(|entry| entry.expect("an entry").path());
         entries.into_iter().find(is_project).expect("the project's state")
+    }
+
+    /// The project's store, as a program that embeds the library opens it
+    /// under the project's policy; its clock stood still so many minutes ago.
+    pub(crate) fn embedded(&self, minutes_ago: i64) -> Control {
+        let surroundings = Surroundings {
+            state: None,
+            home: Some(self.base().into()),
+            xdg_state_home: Some(self.base().join("state").into()),
+            ..Surroundings::of_process(self.path(""))
+        };
+        let Reading { wall_us, boot_us } = SystemClock.now();
+        let ago = minutes_ago * 60_000_000;
+        let clock = ManualClock::new(Reading { wall_us: wall_us - ago, boot_us: boot_us - ago });
+        let opening = Opening::new(Settings::default()).expect("a working directory");
+        let opening = Opening { surroundings, clock: Arc::new(clock), sweep: false, ..opening };
+        let control = Control::found(&opening).expect("a store");
+        let policy = Config::load(&self.path("onceseal.yaml")).expect("a policy").policy;
+        control.activate(policy, false, None).expect("its policy");
+        control
     }
 
     pub(crate) fn database(&self) -> PathBuf {

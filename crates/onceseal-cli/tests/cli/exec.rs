@@ -63,6 +63,83 @@ fn a_program_that_cannot_be_started_was_not_executed_and_may_be_tried_again() {
 }
 
 #[test]
+fn a_command_that_ran_and_whose_end_cannot_be_written_is_told_as_that() {
+    for (end, resolve) in [
+        ("exit 0", "--committed --reason 'the command exited with status 0'"),
+        ("exit 75", "--failed --reason 'the program exited with status 75'"),
+        ("exit 9", "--committed --reason '…'"),
+    ] {
+        let project = Project::new();
+        let script = format!("rm -r '{}'; {end}", project.state().display());
+        let more = ["--lease", "1s", "--not-executed-on", "75"];
+        let people = project.refused(&refund("txn_1", 1, &more, &script).each()).stderr;
+        let project = Project::new();
+        let script = format!("rm -r '{}'; {end}", project.state().display());
+        let more: Vec<_> = more.iter().copied().chain(["--json"]).collect();
+        let error = project.refused(&refund("txn_1", 1, &more, &script).each()).error();
+
+        let status = end.rsplit(' ').next().and_then(|code| code.parse::<i32>().ok()).expect("a status");
+        assert_eq!(
+            (&error["code"], &error["retry"]),
+            (&json!("outcome_unrecorded"), &json!("after_resolution"))
+        );
+        assert_eq!((&error["child"]["exit"], &error["attempt"]), (&json!(status), &json!(1)));
+        assert_eq!((&error["effect_key"], &error["cause"]), (&json!("refund:txn_1"), &json!("store_foreign")));
+        let action = error["action"].as_str().expect("an id");
+        assert!(action.starts_with("act_") && error["why"].as_str().is_some_and(|why| why.contains(action)));
+        assert!(error["lease_ends_by"].as_str().is_some_and(|at| at.ends_with('Z')), "{error}");
+        for says in [
+            "error[outcome_unrecorded]: the command ran, and how it ended is not recorded",
+            &format!("the program exited with status {status}; store_foreign: "),
+            "the effect \"refund:txn_1\" of act_",
+            "counts as in progress until its lease ends, 2",
+            "and as ambiguous from then on",
+            "onceseal effects show refund:txn_1\n",
+            &format!("onceseal resolve refund:txn_1 --fence 1 {resolve}\n"),
+        ] {
+            assert!(people.contains(says), "{says}\n{people}");
+        }
+    }
+}
+
+#[test]
+fn another_attempt_under_way_is_refused_at_once_with_the_end_of_its_lease() {
+    let project = Project::new();
+    let ours = project.path("ours");
+    let script = format!("read line < '{}'", ours.display());
+    assert!(std::process::Command::new("mkfifo").arg(&ours).status().expect("run").success());
+    let mut first = project.command(&refund("txn_1", 1, &[], &script).each()).spawn().expect("a run");
+    // Opens once the first one's command reads, so the attempt is under way.
+    let pipe = fs::OpenOptions::new().write(true).open(&ours).expect("a pipe");
+    let error = project.refused(&refund("txn_1", 1, &["--wait", "1h", "--json"], "true").each()).error();
+    assert_eq!((&error["code"], &error["retry"]), (&json!("in_progress"), &json!("later")));
+    let until = error["lease_until"].as_str().expect("a moment");
+    let again = format!("the same command again after {until}, when its lease ends unless it is renewed");
+    assert_eq!(error["next"], json!(["onceseal effects show refund:txn_1", again]));
+    drop(pipe);
+    first.wait().expect("its end");
+}
+
+#[test]
+fn p04_a_command_that_outlives_its_lease_and_is_answered_for_is_told_so() {
+    let project = Project::new();
+    // The program that renews the lease stops, and the command ends.
+    let line = refund("txn_1", 1, &["--lease", "1s", "--json"], "kill -STOP $PPID; echo > stopped");
+    let child = project.command(&line.each()).stderr(Stdio::piped()).spawn().expect("a run");
+    while !project.ok(&["effects", "list"]).stdout.contains("executing (over)") {}
+    project.ok(&["resolve", "refund:txn_1", "--failed", "--reason", "nobody answers"]);
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).expect("it goes on");
+    let ran = ran(child.wait_with_output().expect("its end"));
+    let error = ran.error();
+    assert_eq!((ran.code, &error["code"], &error["child"]["exit"]), (1, &json!("fenced"), &json!(0)));
+    assert_eq!(error["effect_key"], "refund:txn_1");
+    let why = error["why"].as_str().expect("a reason");
+    assert!(why.contains("is failed") && why.contains("the command ran: the program exited with status 0"));
+    assert_eq!(error["next"], json!(["onceseal effects show refund:txn_1"]));
+}
+
+#[test]
 fn the_command_learns_action_attempt_and_effect_key() {
     let project = Project::new();
     let script = "echo $ONCESEAL_ACTION $ONCESEAL_ATTEMPT $ONCESEAL_EFFECT_KEY";
@@ -204,10 +281,13 @@ fn arguments_are_text_or_json_as_the_policy_accepts_it() {
 }
 
 #[test]
-fn an_argument_can_come_from_a_file_or_from_stdin_byte_for_byte() {
+fn an_argument_can_come_from_a_file_or_from_stdin_without_or_with_its_last_line_end() {
     let project = Project::with_policy("actions:\n  send: { decision: allow }\n");
     fs::write(project.path("body"), "two\nlines\n").expect("written");
-    let args = ["exec", "send", "--arg-file", "body=body", "--arg-file", "n:=-", "--json", "--", "true"];
+    fs::write(project.path("dos"), "two\r\nlines\r\n\r\n").expect("written");
+    let files = ["--arg-file", "body=body", "--arg-file-raw", "raw=body", "--arg-file", "dos=dos"];
+    let args = ["exec", "send", "--arg-file", "n:=-", "--json"];
+    let args: Vec<_> = args.iter().chain(&files).chain(&["--", "true"]).copied().collect();
     let mut child = project
         .command(&args)
         .stdin(Stdio::piped())
@@ -215,12 +295,27 @@ fn an_argument_can_come_from_a_file_or_from_stdin_byte_for_byte() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("a run");
-    std::io::Write::write_all(&mut child.stdin.take().expect("stdin"), b" [1, 2] ").expect("written");
+    std::io::Write::write_all(&mut child.stdin.take().expect("stdin"), b" [1, 2]\n").expect("written");
     let done = ran(child.wait_with_output().expect("its end"));
     assert_eq!(done.code, 0, "{done:?}");
     let action = done.document()["action"].as_str().expect("an id").to_owned();
     let arguments = project.json(&["actions", "show", &action])["arguments"].clone();
-    assert_eq!(arguments, json!({"body": "two\nlines\n", "n": [1, 2]}));
+    let expected =
+        json!({"body": "two\nlines", "dos": "two\r\nlines\r\n", "n": [1, 2], "raw": "two\nlines\n"});
+    assert_eq!(arguments, expected);
+    let json = project.run(&["exec", "send", "--arg-file-raw", "n:=body", "--", "true"]);
+    assert!(json.code == 2 && json.stderr.contains("--arg-file-raw is written NAME=FILE"), "{json:?}");
+}
+
+#[test]
+fn a_value_in_a_file_and_on_the_command_line_are_one_effect() {
+    let project = Project::new();
+    fs::write(project.path("payment"), "txn_1\n").expect("written");
+    let line =
+        ["exec", "stripe.refund", "--arg-file", "payment_id=payment", "--arg", "amount:=1", "--", "true"];
+    project.ok(&line);
+    let again = project.refund("txn_1", 1, &["--json"]);
+    assert_eq!((again.code, &again.error()["code"]), (1, &json!("duplicate")));
 }
 
 #[test]
@@ -254,12 +349,18 @@ fn a_lease_or_deadline_can_be_shortened_and_not_lengthened() {
     let project = Project::with_policy("actions:\n  work: { lease: 30s, decision: allow }\n");
     let run = |more: &[&str]| {
         let line: Vec<_> = ["exec", "work"].iter().chain(more).chain(&["--", "true"]).copied().collect();
-        project.run(&line).code
+        project.run(&line)
     };
-    assert_eq!(run(&["--lease", "5s", "--deadline", "1m"]), 0);
-    for wrong in
-        [&["--lease", "31s"][..], &["--lease", "999ms"], &["--deadline", "11m"], &["--lease", "soon"]]
-    {
-        assert_eq!(run(wrong), 2, "{wrong:?}");
+    assert_eq!(run(&["--lease", "5s", "--deadline", "1m"]).code, 0);
+    assert_eq!(run(&["--lease", "soon"]).code, 2);
+    for (wrong, says) in [
+        (["--lease", "31s"], "--lease is 31s, and the policy permits 30s at most"),
+        (["--lease", "999ms"], "--lease is 999ms, and a lease is 1s at least"),
+        (["--deadline", "11m"], "--deadline is 11m, and the policy permits 10m at most"),
+        (["--deadline", "0s"], "--deadline is 0s, and no command ends before it begins"),
+    ] {
+        let ran = run(&wrong);
+        assert_eq!(ran.code, 2, "{wrong:?}");
+        assert!(ran.stderr.contains("error[out_of_bounds]") && ran.stderr.contains(says), "{ran:?}");
     }
 }

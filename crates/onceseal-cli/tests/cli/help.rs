@@ -119,6 +119,30 @@ fn a_command_line_that_cannot_be_understood_exits_2() {
 }
 
 #[test]
+fn a_program_is_told_as_much_of_a_wrong_command_line_as_a_person() {
+    let project = Project::empty();
+    let error = |args: &[&str]| project.run(args).error();
+    let missing = error(&["resolve", "k", "--json"]);
+    assert_eq!(
+        missing["message"],
+        "the following required arguments were not provided: --reason <TEXT>, <--committed|--failed>"
+    );
+    assert!(
+        missing["usage"].as_str().is_some_and(|usage| usage.starts_with("onceseal resolve ")),
+        "{missing}"
+    );
+    let value = error(&["effects", "list", "--state", "lost", "--json"]);
+    assert_eq!(
+        value["message"],
+        "invalid value 'lost' for '--state <STATE>' [possible values: reserved, executing, committed, failed, ambiguous]"
+    );
+    let similar = error(&["docter", "--json"]);
+    assert_eq!(similar["next"], serde_json::json!(["a similar subcommand exists: 'doctor'"]));
+    let people = project.run(&["exec", "a", "--no-such", "--", "prog", "--json"]);
+    assert!(people.stderr.starts_with("error: unexpected argument"), "the command's own flags are its own");
+}
+
+#[test]
 fn a_reader_that_has_read_enough_is_told_nothing() {
     let project = Project::new();
     project.refund("txn_1", 1, &[]);

@@ -49,6 +49,42 @@ fn documents_of_every_command_that_prints_data() {
 }
 
 #[test]
+fn every_command_prints_a_document_where_there_is_nothing_to_tell_too() {
+    let project = Project::new();
+    for args in [
+        &["audit"][..],
+        &["audit", "--since", "3"],
+        &["actions", "list"],
+        &["approvals", "list"],
+        &["pending"],
+        &["effects", "list"],
+        &["receipts", "list"],
+        &["events"],
+        &["doctor"],
+        &["doctor", "--accept-clock"],
+        &["doctor", "--accept-went-back", "--reason", "x"],
+        &["policy", "check"],
+        &["policy", "explain", "a"],
+        &["bench", "--callers", "1", "--seconds", "0.01", "--rounds", "1"],
+        &["bench", "--processes", "1", "--seconds", "0.01"],
+        &["project", "adopt"],
+        &["project", "new", "--forget"],
+        &["policy", "apply"],
+    ] {
+        let args: Vec<_> = args.iter().copied().chain(["--json"]).collect();
+        let ran = project.ok(&args);
+        assert_eq!(ran.stdout.lines().count(), 1, "{args:?} {ran:?}");
+        let schema = ran.document()["schema"].as_str().expect("a schema").to_owned();
+        let expected = if args[0] == "audit" { "onceseal.audit/v1" } else { "onceseal.cli/v1" };
+        assert_eq!(schema, expected, "{args:?}");
+    }
+    let project = Project::new();
+    let audit = project.json(&["audit"]);
+    assert_eq!((&audit["clean"], &audit["events"]), (&serde_json::json!(true), &serde_json::json!(0)));
+    assert_eq!(audit["notes"][0]["sentence"], "there is no store to audit");
+}
+
+#[test]
 fn error_objects_say_what_why_and_what_next() {
     let (project, _) = project();
     for (name, line) in [

@@ -1,5 +1,6 @@
 //! Lists: pages, filters, and how they read.
 
+use onceseal::{Error, Principal};
 use serde_json::json;
 
 use crate::base::{Project, refund, snapshot};
@@ -54,6 +55,61 @@ fn filters_select_by_state_name_and_age() {
     assert_eq!(count(&["approvals", "list", "--state", "pending", "--older-than", "1h"]), 0);
     assert_eq!(count(&["approvals", "list", "--state", "pending", "--older-than", "0s"]), 1);
     assert_eq!(count(&["effects", "list", "--older-than", "1d"]), 0);
+}
+
+/// Asks 16 minutes ago for what a person may approve for 15; the request's id.
+fn asked_long_ago(project: &Project, payment: &str) -> String {
+    let control = project.embedded(16);
+    let call = control.action("stripe.refund").arg("payment_id", payment).arg("amount", 500_000);
+    match call.by(Principal::agent("bot")).propose() {
+        Err(Error::ApprovalNeeded { approval, .. }) => approval.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_request_whose_time_is_over_is_expired_before_anybody_has_recorded_it() {
+    let project = Project::new();
+    for payment in ["txn_1", "txn_2", "txn_3"] {
+        asked_long_ago(&project, payment);
+    }
+    let over = asked_long_ago(&project, "txn_4");
+    let waits = project.asked("txn_5");
+    let before = project.items(&["events"]);
+
+    for list in [&["pending"][..], &["approvals", "list", "--state", "pending"]] {
+        let limited: Vec<_> = list.iter().copied().chain(["--limit", "1"]).collect();
+        let found = project.items(&limited);
+        assert_eq!(found.len(), 1, "a page is filled past what is over");
+        assert_eq!(found[0]["approval"], json!(waits));
+    }
+    assert_eq!(project.items(&["approvals", "list", "--state", "expired"]).len(), 4);
+    assert_eq!(project.items(&["approvals", "list"]).len(), 5);
+    assert_eq!(project.ok(&["approvals", "list"]).stdout.matches("expired").count(), 4);
+    assert_eq!(project.json(&["approvals", "show", &over])["status"], "expired");
+    assert!(project.ok(&["approvals", "show", &over]).stdout.contains("expired, 0 of 1 yes"));
+    let actions = project.ok(&["actions", "list", "--state", "waiting"]).stdout;
+    assert_eq!((actions.matches("waiting").count(), actions.matches("waiting (over)").count()), (5, 4));
+    assert!(project.ok(&["doctor"]).stdout.contains("1 wait for an answer"));
+
+    assert_eq!(project.items(&["events"]), before, "nothing was written");
+    assert_eq!(project.refused(&["approve", &over, "--json"]).error()["code"], "approval_expired");
+}
+
+#[test]
+fn an_attempt_whose_lease_is_over_is_marked_before_anybody_has_met_it() {
+    let project = Project::new();
+    let control = project.embedded(10);
+    let call = control.action("stripe.refund").arg("payment_id", "txn_1").arg("amount", 1);
+    let lost = call.by(Principal::agent("bot")).execute(|_| {
+        let listed = project.ok(&["effects", "list"]).stdout;
+        assert!(listed.contains("executing (over)"), "{listed}");
+        let shown = project.ok(&["effects", "show", "refund:txn_1"]).stdout;
+        assert!(shown.contains("(over: nobody has reported)"), "{shown}");
+        Ok::<_, Error>(())
+    });
+    lost.expect("its own clock has not moved");
+    assert!(project.ok(&["effects", "list"]).stdout.contains("committed "));
 }
 
 #[test]
@@ -128,7 +184,7 @@ fn a_receipt_says_for_ever_what_it_said_first() {
     };
     let before = receipts();
     assert_eq!(before[0]["error"], "the program was ended by signal 9");
-    assert_eq!(before[1]["approval"]["status"], "granted");
+    assert_eq!(before[1]["approval"], json!(null), "what was given for another amount");
     project.ok(&["resolve", "refund:txn_1", "--failed", "--reason", "looked"]);
     project.ok(&refund("txn_2", 500_000, &[], "true").each());
     let after = receipts();

@@ -18,9 +18,15 @@ fn an_answer_for_an_unknown_outcome_needs_a_reason_and_is_given_once() {
     assert_eq!(resolve(&["--committed"]).code, 2, "no reason");
     assert_eq!(resolve(&["--committed", "--failed", "--reason", "x"]).code, 2, "both");
     assert_eq!(resolve(&["--reason", "x"]).code, 2, "neither");
-    assert_eq!(resolve(&["--committed", "--reason", " "]).code, 2, "a blank reason");
-    let stale = resolve(&["--committed", "--reason", "seen", "--fence", "2"]);
-    assert_eq!((stale.code, stale.error()["code"].clone()), (1, json!("not_ambiguous")));
+    let blank = resolve(&["--committed", "--reason", " "]);
+    assert_eq!((blank.code, blank.error()["why"].clone()), (2, json!("--reason is blank")));
+    let long = "x".repeat(1025);
+    let wordy = resolve(&["--committed", "--reason", "seen", "--evidence", &long]);
+    assert_eq!(wordy.error()["why"], "--evidence has more than 1024 characters");
+    let stale = resolve(&["--committed", "--reason", "seen", "--fence", "7"]);
+    let error = stale.error();
+    assert_eq!((stale.code, &error["code"], &error["attempt"]), (1, &json!("fence_differs"), &json!(1)));
+    assert_eq!(error["message"], "the word is about attempt 7, and the newest attempt is 1");
     let done =
         resolve(&["--committed", "--reason", "re_1 is there", "--evidence", "https://example.test/re_1"]);
     assert_eq!((done.code, done.document()["state"].clone()), (0, json!("committed")));
@@ -98,6 +104,17 @@ fn doctor_names_what_waits_and_exits_1_only_for_faults() {
 }
 
 #[test]
+fn doctor_names_the_settings_that_protect_less() {
+    let project = Project::new();
+    project.refund("txn_0", 1, &[]);
+    let policy = project.read("onceseal.yaml");
+    let settings = "settings: { force_filesystem: true, trust_group: 1 }\n";
+    fs::write(project.path("onceseal.yaml"), format!("{policy}{settings}")).expect("written");
+    let doctor = project.ok(&["doctor"]).stdout;
+    assert!(doctor.contains("; less safe by force_filesystem, trust_group\n"), "{doctor}");
+}
+
+#[test]
 fn p05_a_store_that_went_back_is_noticed_before_anything_runs_until_a_person_accepts_it() {
     let project = Project::new();
     project.refund("txn_1", 1, &[]);
@@ -115,6 +132,8 @@ fn p05_a_store_that_went_back_is_noticed_before_anything_runs_until_a_person_acc
     assert!(doctor.stdout.contains("entries 7 to 10 of the log were seen and are gone"), "{}", doctor.stdout);
 
     assert_eq!(project.run(&["doctor", "--accept-went-back"]).code, 2, "a reason is needed");
+    let blank = project.run(&["doctor", "--accept-went-back", "--reason", " ", "--json"]);
+    assert_eq!((blank.code, &blank.error()["why"]), (2, &json!("--reason is blank")));
     let accepted = project.ok(&["doctor", "--accept-went-back", "--reason", "restored after a disk failure"]);
     assert!(accepted.stdout.contains("entries 7 to 10"), "{accepted:?}");
     project.ok(&["doctor"]);
@@ -162,4 +181,24 @@ fn accepting_the_clock_opens_the_store_and_changes_nothing() {
     let before = project.items(&["events"]);
     project.ok(&["doctor", "--accept-clock"]);
     assert_eq!(project.items(&["events"]), before);
+}
+
+#[test]
+fn a_store_that_fails_is_named_and_what_to_type_too() {
+    let project = Project::new();
+    project.refund("txn_1", 1, &[]);
+    let gate = project.state().join("onceseal.db.gate");
+    fs::remove_file(&gate).expect("removed");
+    fs::create_dir(&gate).expect("a directory in its place");
+    let ran = project.refund("txn_2", 1, &["--json"]);
+    let (error, database) = (ran.error(), project.database());
+    let database = database.to_str().expect("UTF-8");
+    assert_eq!((ran.code, &error["code"], &error["file"]), (2, &json!("store_failed"), &json!(database)));
+    assert_eq!(error["why"], format!("the store is {database}"));
+    assert_eq!(error["next"], json!(["onceseal doctor", "then the same command again"]));
+    fs::write(database, "no store ".repeat(1000)).expect("written");
+    let foreign = project.run(&["effects", "list", "--json"]).error();
+    assert_eq!((&foreign["code"], &foreign["file"]), (&json!("store_foreign"), &json!(database)));
+    let elsewhere = project.run(&["demo", "--json"]);
+    assert_eq!(elsewhere.code, 0, "what has a store of its own is not concerned: {elsewhere:?}");
 }

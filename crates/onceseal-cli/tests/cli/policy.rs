@@ -31,6 +31,38 @@ fn ua_160_an_explanation_names_the_rule_the_condition_and_what_it_saw() {
 }
 
 #[test]
+fn a_template_that_cannot_be_filled_is_told_with_what_it_lacks_and_no_value() {
+    let project = Project::with_policy(
+        "actions:\n  pay: { effect: \"pay:{order.id}\", resource: \"shop:{shop}\", decision: allow }\n  move: { effect: \"move:{resource}\", decision: allow }\n",
+    );
+    for (call, code, says) in [
+        (&["pay"][..], "resource_error", "the argument `shop` is missing; the resource needs it"),
+        (
+            &["pay", "--arg", "shop=s", "--arg", r#"order:={"id":[]}"#],
+            "effect_key_error",
+            "the argument `order.id` is list; the effect key needs text or an integer",
+        ),
+        (
+            &["pay", "--arg", "shop="],
+            "resource_error",
+            "`shop` is empty; the resource needs text that is not",
+        ),
+        (&["move"], "effect_key_error", "the action has no resource; the effect key needs it"),
+    ] {
+        let line = |command: &[&'static str], rest: &[&'static str]| -> Vec<_> {
+            command.iter().chain(call).chain(rest).copied().collect()
+        };
+        let exec = project.refused(&line(&["exec"], &["--json", "--", "true"])).error();
+        assert_eq!((&exec["code"], &exec["why"]), (&json!(code), &json!(says)));
+        let submit = project.refused(&line(&["actions", "submit"], &["--json"])).error();
+        assert_eq!((&submit["code"], &submit["why"]), (&json!(code), &json!(says)));
+        let explain = project.json(&line(&["policy", "explain"], &[]));
+        assert_eq!((&explain["reason"], &explain["unfit"]), (&json!(code), &json!(says)));
+        assert!(project.ok(&line(&["policy", "explain"], &[])).stdout.contains(says));
+    }
+}
+
+#[test]
 fn ua_161_an_action_that_is_not_listed_is_denied_with_the_line_to_add() {
     let project = Project::new();
     let ran = project.refused(&["exec", "stripe.refnud", "--", "sh", "-c", "echo x >> calls"]);
@@ -66,6 +98,43 @@ fn a_check_names_what_its_author_should_know_and_where() {
 }
 
 #[test]
+fn a_check_says_how_many_people_must_answer_elsewhere_than_at_a_command_line() {
+    let project = Project::with_policy(
+        "groups: { boss: [\"host:boss\"] }\nactions:\n  alone: { decision: approve }\n  two: { decision: approve, approval: { quorum: 2 } }\n  boss: { decision: approve, approval: { approvers: [boss] } }\n  never: { decision: deny, approval: { quorum: 2 } }\n",
+    );
+    let findings = project.json(&["policy", "check"])["findings"].as_array().expect("findings").clone();
+    let told = |action: &str| {
+        let path = format!("actions.{action}.approval");
+        let found = findings.iter().find(|f| f["code"] == "people_elsewhere" && f["path"] == json!(path))?;
+        Some((found["severity"].clone(), found["message"].as_str().expect("a sentence").to_owned()))
+    };
+    let (severity, sentence) = told("two").expect("told");
+    assert_eq!(severity, "note");
+    assert!(sentence.contains("1 of 2 yes must come from `host` people"), "{sentence}");
+    assert!(told("boss").expect("told").1.starts_with("nobody can answer at a command line"));
+    assert_eq!((told("alone"), told("never")), (None, None));
+    assert!(project.ok(&["policy", "check"]).stdout.contains("a program that embeds Onceseal proves"));
+}
+
+#[test]
+fn a_store_in_memory_is_warned_of_wherever_something_is_expected_of_it() {
+    let project = Project::with_policy("actions:\n  a: { decision: allow }\nsettings: { memory: true }\n");
+    for args in [
+        &["exec", "a", "--", "true"][..],
+        &["exec", "a", "--json", "--", "true"],
+        &["actions", "submit", "a"],
+        &["policy", "check"],
+        &["policy", "apply"],
+        &["doctor"],
+        &["effects", "list"],
+    ] {
+        let ran = project.ok(args);
+        assert!(ran.all().contains("`memory: true` keeps nothing from one command to the next"), "{ran:?}");
+    }
+    assert!(!project.state().join("onceseal.db").metadata().is_ok_and(|found| found.len() > 0));
+}
+
+#[test]
 fn a_policy_that_was_active_before_comes_back_only_when_it_is_applied() {
     let project = Project::new();
     let first = project.read("onceseal.yaml");
@@ -84,6 +153,33 @@ fn a_policy_that_was_active_before_comes_back_only_when_it_is_applied() {
     let people: Vec<_> = activations.map(|event| event["sealed"]["person"].clone()).collect();
     assert_eq!(people.len(), 3);
     assert!(people[2].as_str().is_some_and(|person| person.starts_with("os:")), "{people:?}");
+}
+
+#[test]
+fn a_policy_that_changed_is_not_activated_in_silence() {
+    let project = Project::new();
+    assert!(!project.refund("txn_1", 1, &[]).stderr.contains("policy"), "the first one replaces none");
+    let edit = |from: &str, to: &str| {
+        let policy = project.read("onceseal.yaml").replace(from, to);
+        std::fs::write(project.path("onceseal.yaml"), policy).expect("written");
+        project.json(&["policy", "check"])["policy"].as_str().expect("a hash").to_owned()
+    };
+    let first = project.json(&["policy", "check"])["policy"].as_str().expect("a hash").to_owned();
+    let second = edit("50000", "50001");
+    let note =
+        format!("note: the policy changed: {} is active now instead of {}\n", &second[..19], &first[..19]);
+    assert!(project.refund("txn_2", 1, &[]).stderr.starts_with(&note));
+    assert!(!project.refund("txn_3", 1, &[]).stderr.contains("policy"));
+
+    let third = edit("50001", "50002");
+    let refused = project.refund("txn_4", 5_000_000, &["--json"]);
+    assert_eq!(refused.stderr.lines().count(), 1, "{refused:?}");
+    assert_eq!(refused.error()["policy_activated"], json!({ "from": second, "to": third }));
+    let again = project.refund("txn_5", 1, &["--json"]);
+    assert_eq!(again.document()["policy_activated"], json!(null));
+    let fourth = edit("50002", "50003");
+    let submit = ["actions", "submit", "customer.read"];
+    assert_eq!(project.json(&submit)["policy_activated"], json!({ "from": third, "to": fourth }));
 }
 
 #[test]

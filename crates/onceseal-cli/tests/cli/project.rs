@@ -18,6 +18,24 @@ fn init_says_where_everything_is_and_who_can_be_told_apart() {
 }
 
 #[test]
+fn a_second_project_inside_another_is_not_made_in_silence() {
+    let project = Project::new();
+    let run = |directory: &str, args: &[&str]| {
+        let directory = project.path(directory);
+        fs::create_dir_all(&directory).expect("a directory");
+        crate::base::ran(project.command(args).current_dir(directory).output().expect("a run"))
+    };
+    let outer = fs::canonicalize(project.path("")).expect("its real path");
+    let outer = outer.to_str().expect("UTF-8");
+    let inner = run("sub/inner", &["init"]);
+    let warning = format!("warning: this directory lies in another project, {outer}; they share nothing");
+    assert!(inner.code == 0 && inner.stderr.contains(&warning), "{inner:?}");
+    let told = run("sub/told", &["init", "--json"]);
+    assert_eq!((told.stderr.as_str(), &told.document()["outer_project"]), ("", &json!(outer)));
+    assert_eq!(Project::empty().json(&["init"])["outer_project"], json!(null));
+}
+
+#[test]
 fn init_never_overwrites_a_policy_and_a_clone_gets_an_id_of_its_own() {
     let project = Project::empty();
     fs::write(project.path("onceseal.yaml"), "schema: onceseal.policy/v1\nactions: {}\n").expect("written");
@@ -186,4 +204,69 @@ fn the_configuration_is_found_by_flag_then_variable_then_directory() {
     assert_eq!(explain(&["--config", file], Some(other)), "\"allow\"");
     assert_eq!(explain(&[], Some(" ")), "\"config_blank\"");
     assert_eq!(explain(&["--config", "/nonexistent"], None), "\"config_unreadable\"");
+}
+
+/// Makes a pipe that nobody will ever write to.
+fn pipe(path: &std::path::Path) {
+    assert!(Command::new("mkfifo").arg(path).status().expect("run").success());
+}
+
+#[test]
+fn a_named_configuration_that_is_no_file_is_named_and_never_waited_for() {
+    let project = Project::new();
+    pipe(&project.path("pipe"));
+    fs::write(project.path("large.yaml"), " ".repeat((1 << 20) + 1)).expect("written");
+    for (name, code, says) in [
+        ("nope.yaml", "config_unreadable", "nope.yaml cannot be read: there is no such file"),
+        ("/dev/zero", "config_unreadable", "/dev/zero cannot be read: it is a device"),
+        ("pipe", "config_unreadable", "pipe cannot be read: it is a pipe"),
+        ("large.yaml", "config_too_large", "large.yaml is larger than 1 MiB"),
+    ] {
+        for args in [
+            &["exec", "customer.read", "--config", name, "--json", "--", "true"][..],
+            &["effects", "list", "--config", name, "--json"],
+            &["policy", "check", name, "--json"],
+            &["policy", "apply", name, "--json"],
+            &["init", "--config", name, "--json"],
+        ] {
+            if (args[0], name) == ("init", "nope.yaml") {
+                continue;
+            }
+            let ran = project.run(args);
+            let error = ran.error();
+            assert_eq!((ran.code, &error["code"]), (2, &json!(code)), "{args:?} {ran:?}");
+            assert!(error["message"].as_str().is_some_and(|text| text.starts_with(says)), "{error}");
+            assert_eq!(error["file"], json!(name));
+        }
+    }
+    fs::write(project.path("other.yaml"), "schema: wrong\n").expect("written");
+    let other = project.run(&["exec", "a", "--config", "other.yaml", "--", "true"]);
+    assert!(other.stderr.contains("why:  it stands in other.yaml"), "{other:?}");
+}
+
+#[test]
+fn what_stands_at_the_files_name_is_the_file_and_no_policy_from_above_decides() {
+    let project = Project::new();
+    let inner = project.path("inner");
+    fs::create_dir(&inner).expect("a directory");
+    let file = inner.join("onceseal.yaml");
+    let run = || {
+        let mut command = project.command(&["exec", "customer.read", "--json", "--", "true"]);
+        crate::base::ran(command.current_dir(&inner).output().expect("a run"))
+    };
+    assert_eq!(run().code, 0, "the policy above");
+    let refused = |what: &str| {
+        let ran = run();
+        assert_eq!((ran.code, &ran.error()["code"]), (2, &json!("config_unreadable")), "{what}: {ran:?}");
+    };
+    pipe(&file);
+    refused("a pipe");
+    fs::remove_file(&file).expect("removed");
+    std::os::unix::fs::symlink("nothing", &file).expect("a link");
+    refused("a link to nothing");
+    let init = crate::base::ran(project.command(&["init"]).current_dir(&inner).output().expect("a run"));
+    assert!(init.code == 2 && init.stderr.contains("a symbolic link that leads nowhere"), "{init:?}");
+    fs::remove_file(&file).expect("removed");
+    std::os::unix::fs::symlink("../onceseal.yaml", &file).expect("a link");
+    assert_eq!(run().code, 0, "a link to a file is that file");
 }

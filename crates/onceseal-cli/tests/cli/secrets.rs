@@ -154,3 +154,18 @@ fn a_secret_on_the_command_line_is_warned_of() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.stderr.contains("warning: the policy redacts card"), "{ran:?}");
 }
+
+#[test]
+fn a_secret_under_a_mistyped_name_is_not_shown_and_whoever_sent_it_is_told() {
+    let project = project();
+    let call = ["exec", "chrage", "--arg-file", "card=card", "--", "true"];
+    let refused = project.refused(&call);
+    assert!(refused.stderr.contains("did you mean charge?"), "{refused:?}");
+    assert!(refused.stderr.contains("its arguments are recorded as they are"), "{refused:?}");
+    let id = project.items(&["actions", "list"])[0]["action"].as_str().expect("an id").to_owned();
+    assert_eq!(project.json(&["actions", "show", &id])["arguments"]["card"], "[unlisted]");
+    let shown = project.ok(&["actions", "show", &id]).stdout;
+    assert!(shown.contains(r#"arguments    {"card":"[unlisted]"}"#), "{shown}");
+    let without = project.refused(&["exec", "chrage", "--", "true"]);
+    assert!(!without.stderr.contains("recorded as they are"), "{without:?}");
+}

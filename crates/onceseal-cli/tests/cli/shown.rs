@@ -1,6 +1,9 @@
 //! What a person who approves is shown.
 
+use onceseal::Control;
+use onceseal::core::approval::{Identity, Proof, Said};
 use onceseal::core::hash::Hash;
+use onceseal::core::id::ApprovalId;
 use onceseal::core::json::{self, Limits, Object, Value};
 
 use crate::base::{Project, snapshot};
@@ -33,6 +36,20 @@ fn ua_073_control_bidi_and_zero_width_characters_are_shown_escaped_with_a_warnin
     assert_eq!(document["whole_action"]["arguments_have_hidden_characters"], true);
     let plain = asked(&project, &["--arg", "command=ls"], "bot");
     assert!(!project.ok(&["approvals", "show", &plain]).stdout.contains("WARNING"));
+}
+
+#[test]
+fn a_wide_space_does_not_pass_for_others_and_is_marked() {
+    let project = Project::with_policy(POLICY);
+    let id = asked(&project, &["--arg", "to=alice\u{3000}bob"], "bot\u{3000}x");
+    for args in [&["approvals", "show", &id][..], &["approve", &id], &["actions", "list"]] {
+        let shown = project.ok(args).stdout;
+        assert!(shown.contains(r"bot\u{3000}x") && !shown.contains('\u{3000}'), "{shown}");
+    }
+    let shown = project.ok(&["approvals", "show", &id]).stdout;
+    assert!(shown.contains(r#"!   "to": "alice\u{3000}bob""#) && shown.contains("WARNING"), "{shown}");
+    let document = project.json(&["approvals", "show", &id]);
+    assert_eq!(document["whole_action"]["arguments_have_hidden_characters"], true);
 }
 
 #[test]
@@ -115,6 +132,29 @@ fn the_agent_that_asks_cannot_answer_and_who_is_not_entitled_neither() {
     let asked = project.refused(&["exec", "pay", "--json", "--", "true"]).error()["approval"].clone();
     let id = asked.as_str().expect("a request");
     assert_eq!(project.refused(&["approve", id, "--json"]).error()["code"], "not_entitled");
+}
+
+/// A program that embeds the library answers yes for a person.
+fn host_says_yes(project: &Project, id: &str, name: &str) {
+    let control = project.embedded(0);
+    let approval = ApprovalId::parse(id).expect("an id");
+    let row = control.engine().approval(approval).expect("read").expect("a request");
+    let shown = row.private.bound.binding.expect("a binding");
+    let person = Identity { proof: Proof::Host, name: name.to_owned() };
+    control.answer(approval, person, Said::Yes, shown).expect("answered");
+}
+
+#[test]
+fn one_person_with_two_proofs_is_counted_and_shown_as_one() {
+    let project = Project::with_policy("actions:\n  send: { decision: approve, approval: { quorum: 2 } }\n");
+    let id = asked(&project, &["--arg", "command=ls"], "bot");
+    assert!(project.ok(&["approve", &id]).stdout.contains("has 1 of 2 yes"));
+    host_says_yes(&project, &id, &Control::account().name);
+    assert!(project.ok(&["approvals", "show", &id]).stdout.contains("pending, 1 of 2 yes"));
+    assert!(project.ok(&["pending"]).stdout.contains(" 1/2 "));
+    host_says_yes(&project, &id, "bob");
+    assert!(project.ok(&["approvals", "show", &id]).stdout.contains("granted, 2 of 2 yes"));
+    assert!(project.ok(&["approvals", "list"]).stdout.contains(" 2/2 "));
 }
 
 /// Runs a command whose stdout nobody reads; its exit code.

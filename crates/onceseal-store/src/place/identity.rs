@@ -4,12 +4,14 @@
 //! Everything is judged before anything is made, and decided under the lock of
 //! the record of projects.
 
+use std::path::{Path, PathBuf};
+
 use super::error::{PlaceError, PlaceErrorKind};
 use super::filesystem;
 use super::git::{self, GitExclude};
 use super::ground::Ground;
 use super::project::{self, Project, ProjectId};
-use super::roots::{LockedRoots, Seen};
+use super::roots::{LockedRoots, Roots, Seen};
 use super::{Concessions, DATABASE, Surroundings};
 
 /// Where the id of an initialised project came from.
@@ -32,6 +34,9 @@ pub struct Initialised {
     pub origin: Origin,
     /// What happened to git's exclude file.
     pub git: GitExclude,
+    /// The directory of the nearest project that this one lies in, if any. It
+    /// shares nothing with it.
+    pub outer: Option<PathBuf>,
 }
 
 /// Makes the working directory a project; `fresh` is its id if it has none.
@@ -58,8 +63,17 @@ pub fn init(
     if origin != Origin::Found {
         project::write(&root, id)?;
     }
+    let outer = outer(&root, record.roots());
     record.remember(id, here)?;
-    Ok(Initialised { project: Project { root, id, on_disk: true }, origin, git })
+    Ok(Initialised { project: Project { root, id, on_disk: true }, origin, git, outer })
+}
+
+/// The nearest directory above that is a project, as far as that can be seen:
+/// it is only told, and decides nothing.
+fn outer(root: &Path, roots: &Roots) -> Option<PathBuf> {
+    let known = |directory: &Path| Seen::at(directory).is_ok_and(|seen| roots.known_as(&seen).is_some());
+    let is_project = |directory: &&Path| !matches!(project::read(directory), Ok(None)) || known(directory);
+    root.ancestors().skip(1).find(is_project).map(Path::to_owned)
 }
 
 /// Goes on with the project here: its id belongs to this directory from now
@@ -119,7 +133,7 @@ fn nearest(surroundings: &Surroundings, concessions: &Concessions) -> Result<(Gr
     Ok((ground, project))
 }
 
-fn open_record(ground: &Ground, project: &std::path::Path) -> Result<LockedRoots, PlaceError> {
+fn open_record(ground: &Ground, project: &Path) -> Result<LockedRoots, PlaceError> {
     ground.contain(ground.root.path(), project)?;
     ground.root.make()?;
     LockedRoots::open(ground.root.path(), &ground.account)

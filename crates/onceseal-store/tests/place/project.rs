@@ -78,6 +78,24 @@ fn the_nearest_project_counts() {
 }
 
 #[test]
+fn a_project_made_inside_another_is_told_of_it_and_of_no_other_directory() {
+    let base = Base::new();
+    fs::create_dir_all(base.join("proj/a/inner/deep")).expect("directories");
+    assert_eq!(init_in(&base, "proj", 1).expect("made").outer, None);
+    let made = init_in(&base, "proj/a/inner", 2).expect("made");
+    assert_eq!((made.project.id(), made.outer), (id(2), Some(base.join("proj"))));
+    assert_eq!(init_in(&base, "proj/a/inner/deep", 3).expect("made").outer, Some(base.join("proj/a/inner")));
+    // Without its file the outer one is known by what the state remembers, and
+    // with a file that cannot be read it is one all the same.
+    fs::remove_dir_all(base.join("proj/.onceseal")).expect("removed");
+    assert_eq!(init_in(&base, "proj/a", 4).expect("made").outer, Some(base.join("proj")));
+    fs::create_dir_all(base.join("other/inner")).expect("directories");
+    fs::create_dir(base.join("other/.onceseal")).expect("a directory");
+    fs::write(base.join("other").join(FILE), "{}").expect("written");
+    assert_eq!(init_in(&base, "other/inner", 5).expect("made").outer, Some(base.join("other")));
+}
+
+#[test]
 fn threads_that_make_one_project_at_once_agree_on_its_id() {
     let base = Base::new();
     let ids: Vec<ProjectId> = std::thread::scope(|scope| {

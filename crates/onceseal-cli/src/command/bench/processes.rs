@@ -63,7 +63,9 @@ pub(super) fn run(
             object.insert("worst_us", Value::Integer(worst));
             Value::Object(object)
         });
-        context.out.line(&Value::List(rows.collect()))?;
+        let mut object = Object::new();
+        object.insert("processes", Value::List(rows.collect()));
+        context.out.document(object)?;
     } else {
         let mut text = "actions  of a fair share  worst wait ms\n".to_owned();
         for (actions, share, worst) in rows {

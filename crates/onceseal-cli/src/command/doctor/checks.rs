@@ -2,6 +2,7 @@
 //! others.
 
 use onceseal::config::{Config, ConfigError, Settings};
+use onceseal::core::approval::Status;
 use onceseal::core::effect::EffectState;
 use onceseal::core::journal::Row;
 use onceseal::core::policy::{ActivePolicy, Severity};
@@ -12,11 +13,13 @@ use onceseal::views::{Filter, state_numbers};
 use onceseal::{Control, Error, Opening, Seen};
 
 use super::{Check, Verdict};
+use crate::command::policy::FORGETS;
 use crate::context::Context;
 use crate::error::CliError;
+use crate::standing;
 use crate::text::{age, counted};
 
-/// How many rows of one state are counted.
+/// How many rows of one state are counted, and read at once.
 const COUNTED: usize = 1_000;
 
 /// Every check, in the order in which a fault of one explains those after it.
@@ -31,7 +34,9 @@ pub(super) fn all(context: &Context) -> Vec<Check> {
         Some(config) => Ok(config.settings.clone()),
         None => context.settings(),
     };
-    if let Some(opening) = opening(context, settings, &mut checks) {
+    if settings.as_ref().is_ok_and(|settings| settings.memory) {
+        checks.push(Check::new("store", Verdict::Warn, FORGETS).next("leave `memory` out of the settings"));
+    } else if let Some(opening) = opening(context, settings, &mut checks) {
         match Control::reading(&opening) {
             Ok(Some(control)) => store(&control, config.as_ref(), &mut checks),
             Ok(None) => checks.push(Check::new("store", Verdict::Ok, "there is none yet; acting makes one")),
@@ -103,11 +108,19 @@ fn opening(
     match opening.place() {
         Ok(place) => {
             let check = Check::new("state", Verdict::Ok, place.directory().display().to_string());
-            checks.push(match opening.settings.force_filesystem || opening.settings.state_in_project {
-                false => check,
-                true => Check {
+            let less_safe: Vec<_> = [
+                ("force_filesystem", opening.settings.force_filesystem),
+                ("state_in_project", opening.settings.state_in_project),
+                ("trust_group", opening.settings.trust_group.is_some()),
+            ]
+            .into_iter()
+            .filter_map(|(name, set)| set.then_some(name))
+            .collect();
+            checks.push(match less_safe[..] {
+                [] => check,
+                _ => Check {
                     verdict: Verdict::Warn,
-                    detail: format!("{} (settings permit more than is safe)", check.detail),
+                    detail: format!("{}; less safe by {}", check.detail, less_safe.join(", ")),
                     ..check
                 },
             });
@@ -194,10 +207,15 @@ fn active(active: Option<&ActivePolicy>, config: Option<&Config>) -> Check {
     }
 }
 
-/// Rows of one state: how many (at most [`COUNTED`]) and the oldest one's age.
-fn oldest(control: &Control, kind: StreamKind, state: &str) -> Result<Option<(String, Timestamp)>, Error> {
+/// Rows of one state that count: how many (at most [`COUNTED`] or so) and the
+/// oldest one's age.
+fn oldest(
+    control: &Control,
+    kind: StreamKind,
+    state: &str,
+    counts: impl Fn(&Row) -> bool,
+) -> Result<Option<(String, Timestamp)>, Error> {
     let state = state_numbers(kind).into_iter().find(|(_, name)| *name == state).map(|(number, _)| number);
-    let page = control.list(kind, &Filter { state, ..Filter::default() }, COUNTED)?;
     let made = |row: &Row| match row {
         Row::Action(row) => row.created_at,
         Row::Approval(row) => row.created_at,
@@ -205,13 +223,25 @@ fn oldest(control: &Control, kind: StreamKind, state: &str) -> Result<Option<(St
         Row::Policy(row) => row.updated_at,
         Row::Store(row) => row.updated_at,
     };
-    let more = if page.next.is_some() { " or more" } else { "" };
-    let since = page.items.iter().map(|(_, row)| made(row)).min();
-    Ok(since.map(|since| (format!("{}{more}", page.items.len()), since)))
+    let mut filter = Filter { state, ..Filter::default() };
+    let mut since = Vec::new();
+    loop {
+        let page = control.list(kind, &filter, COUNTED)?;
+        since.extend(page.items.iter().map(|(_, row)| row).filter(|row| counts(row)).map(made));
+        filter.after = page.next;
+        if filter.after.is_none() || since.len() >= COUNTED {
+            break;
+        }
+    }
+    let more = if filter.after.is_some() { " or more" } else { "" };
+    Ok(since.iter().min().map(|oldest| (format!("{}{more}", since.len()), *oldest)))
 }
 
 fn waiting(control: &Control) -> Check {
-    match oldest(control, StreamKind::Approval, "pending") {
+    let now = control.store().now();
+    let waits =
+        |row: &Row| matches!(row, Row::Approval(row) if standing::status(row, now) == Status::Pending);
+    match oldest(control, StreamKind::Approval, "pending", waits) {
         Ok(None) => Check::new("approvals", Verdict::Ok, "none waits for an answer"),
         Ok(Some((count, since))) => {
             let age = age(control.store().now().since(since));
@@ -227,7 +257,7 @@ fn waiting(control: &Control) -> Check {
 }
 
 fn unknown(control: &Control) -> Check {
-    match oldest(control, StreamKind::Effect, EffectState::Ambiguous.as_str()) {
+    match oldest(control, StreamKind::Effect, EffectState::Ambiguous.as_str(), |_| true) {
         Ok(None) => Check::new("unknown effects", Verdict::Ok, "no outcome is unknown"),
         Ok(Some((count, since))) => {
             let age = age(control.store().now().since(since));
@@ -250,7 +280,7 @@ fn lapsed(control: &Control) -> Check {
     for state in [EffectState::Reserved, EffectState::Executing] {
         match control.list(StreamKind::Effect, &number(state), COUNTED) {
             Ok(page) => {
-                let is_over = |row: &Row| matches!(row, Row::Effect(row) if !row.live(now));
+                let is_over = |row: &Row| matches!(row, Row::Effect(row) if standing::lapsed(row, now));
                 over += page.items.iter().filter(|(_, row)| is_over(row)).count();
             }
             Err(error) => return failed("attempts", &error),
