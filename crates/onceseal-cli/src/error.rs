@@ -11,6 +11,7 @@ use onceseal::core::json::{Object, Value};
 use onceseal::store::StoreError;
 use onceseal::store::place::PlaceError;
 
+use crate::codes;
 use crate::text::shown;
 
 /// Exit status: refused, blocked, unknown or broken.
@@ -38,6 +39,7 @@ pub(crate) struct CliError {
 
 impl CliError {
     pub(crate) fn new(code: &'static str, message: impl Into<String>, exit: u8) -> CliError {
+        debug_assert!(is_listed(code), "{code} is not on the page of codes");
         CliError {
             code,
             message: message.into(),
@@ -191,6 +193,12 @@ impl CliError {
         }
         block
     }
+}
+
+/// Whether a code is on the page of codes.
+fn is_listed(code: &str) -> bool {
+    let mut others = [codes::PROGRAM, codes::ENGINE, codes::STORE].into_iter().flatten();
+    others.any(|(listed, ..)| *listed == code) || Code::ALL.iter().any(|listed| listed.as_str() == code)
 }
 
 impl From<StoreError> for CliError {
