@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 use onceseal::Error;
 use onceseal::config::ConfigError;
 use onceseal::core::code::{Code, Retry};
+use onceseal::core::id::ReceiptId;
 use onceseal::core::json::{Object, Value};
 use onceseal::store::StoreError;
 use onceseal::store::place::PlaceError;
@@ -109,7 +110,7 @@ impl CliError {
             Code::StoreWentBack,
             Code::Corrupt,
         ];
-        CODES.iter().any(|code| self.is(*code))
+        self.code == "outcome_unrecorded" || CODES.iter().any(|code| self.is(*code))
     }
 
     /// Whether it has this code.
@@ -165,6 +166,15 @@ impl CliError {
     pub(crate) fn about(mut self, name: &str, value: impl Into<Value>) -> CliError {
         self.about.insert(name, value);
         self
+    }
+
+    /// Names the receipt, if there is one.
+    #[must_use]
+    pub(crate) fn about_receipt(self, receipt: Option<ReceiptId>) -> CliError {
+        match receipt {
+            Some(receipt) => self.about("receipt", receipt.to_string()),
+            None => self,
+        }
     }
 
     /// For programs: code, message, retry, and what it is about.
