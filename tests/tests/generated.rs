@@ -1,15 +1,64 @@
 //! Pages that are generated from the program. `UPDATE=1 cargo nextest run -p
 //! onceseal-tests -E 'binary(generated)'` writes them anew.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use onceseal_core::code::Code;
+use onceseal_core::code::{Code, Retry};
 use onceseal_core::journal::KINDS;
 
+#[path = "../../crates/onceseal-cli/src/codes.rs"]
+mod codes;
+
+/// What an executor says of its own end: `error_code` of a receipt, `code` of
+/// an effect, `child.code` of `exec`. No error has one.
+const ENDS: &[(&str, &str)] = &[
+    ("exit_N", "the program exited with status N"),
+    ("signal_N", "signal N ended the program"),
+    ("timed_out", "the program was still running at the deadline and was stopped"),
+    ("status_lost", "the program ended and its status was collected by somebody else"),
+    ("program_not_found", "not run: there is no such program, or its interpreter is missing"),
+    ("permission_denied", "not run: the file may not be executed"),
+    ("no_such_directory", "not run: the working directory is not a directory"),
+    ("nul_byte", "not run: program, argument or environment contains a NUL byte"),
+    ("deadline_passed", "not run: the deadline had passed before the start"),
+    ("not_started", "not run: the system refused for another reason"),
+    ("deadline", "the executor had not returned at the attempt's deadline"),
+    ("cancelled", "the call was dropped while its executor ran"),
+    ("dropped", "not run: the call was dropped before its executor started"),
+    ("panic", "the executor panicked"),
+    ("lease_half_gone", "not run: the store took more than half of the lease to answer"),
+    ("invalid_request", "HTTP, not sent: the request is not valid"),
+    ("no_root_certificates", "HTTP, not sent: this machine has no root certificates"),
+    ("name_lookup", "HTTP: the host's name could not be looked up"),
+    ("connect", "HTTP: no connection could be made"),
+    ("connect_timeout", "HTTP: no connection could be made in time"),
+    ("timeout", "HTTP: the attempt took longer than allowed"),
+    ("proxy_refused", "HTTP: the proxy refused to open a tunnel"),
+    ("tls", "HTTP: the TLS handshake failed"),
+    ("broken_exchange", "HTTP: the exchange broke off"),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The text of every Rust file below a directory.
+fn sources(directory: &Path, text: &mut String) {
+    for entry in fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path()) {
+        let hidden = entry.file_name().is_some_and(|name| name == "target");
+        if entry.is_dir() && !hidden {
+            sources(&entry, text);
+        } else if entry.extension().is_some_and(|ending| ending == "rs") {
+            text.push_str(&fs::read_to_string(&entry).expect("text"));
+        }
+    }
+}
+
 fn check(page: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(page);
+    let path = root().join(page);
     if std::env::var_os("UPDATE").is_some() {
         fs::write(&path, text).expect("written");
     }
@@ -19,13 +68,83 @@ fn check(page: &str, text: &str) {
 
 #[test]
 fn the_page_of_codes_is_what_the_program_says() {
-    let mut page = "# Codes\n\nGenerated from the program. A code never changes its meaning.\n\n\
-                    | code | retry | meaning |\n|---|---|---|\n"
-        .to_owned();
-    for code in Code::ALL {
-        writeln!(page, "| `{code}` | `{}` | {} |", code.retry(), code.sentence()).expect("text");
+    let mut page = "# Codes\n\nGenerated from the program. A code never changes its meaning.\n".to_owned();
+    let core: Vec<_> =
+        Code::ALL.iter().map(|code| (code.as_str(), code.retry().as_str(), code.sentence())).collect();
+    for (title, about, entries) in [
+        ("Refusals", "What the rules answer, and how a store fails.", &core[..]),
+        (
+            "Calls and configuration",
+            "What a call can come to besides, and what can be wrong with its file.",
+            codes::ENGINE,
+        ),
+        (
+            "The place of the state",
+            "Why the state, the project or the mark cannot be used as they lie.",
+            codes::STORE,
+        ),
+        ("The command line", "What the program says of itself.", codes::PROGRAM),
+    ] {
+        write!(page, "\n## {title}\n\n{about}\n\n| code | retry | meaning |\n|---|---|---|\n").expect("text");
+        for (code, retry, meaning) in entries {
+            writeln!(page, "| `{code}` | `{retry}` | {meaning} |").expect("text");
+        }
+    }
+    page.push_str("\n## Ends of executors\n\nIn `child.code` of `exec`, and in the evidence of an effect and its receipt.\n\n");
+    page.push_str("| code | meaning |\n|---|---|\n");
+    for (code, meaning) in ENDS {
+        writeln!(page, "| `{code}` | {meaning} |").expect("text");
     }
     check("docs/codes.md", &page);
+}
+
+/// The codes that the `code` methods of a crate's errors answer.
+fn answered(crate_name: &str) -> BTreeSet<String> {
+    let mut source = String::new();
+    sources(&root().join("crates").join(crate_name).join("src"), &mut source);
+    let methods = source.split("fn code(").filter(|rest| rest.starts_with(['&', 's']));
+    let bodies = methods.filter_map(|rest| rest.split("\n    }\n").next());
+    bodies.flat_map(literals).collect()
+}
+
+/// The texts in quotes that look like a code.
+fn literals(code: &str) -> Vec<String> {
+    let is_code = |text: &&str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+    code.split('"').skip(1).step_by(2).filter(is_code).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_code_of_an_error_is_on_the_page_once_and_none_that_is_not_one() {
+    let listed = |entries: &[codes::Entry]| -> BTreeSet<String> {
+        entries.iter().map(|(code, ..)| (*code).to_owned()).collect()
+    };
+    let core: BTreeSet<_> = Code::ALL.iter().map(|code| code.as_str().to_owned()).collect();
+    let store: BTreeSet<_> = answered("onceseal-store").difference(&core).cloned().collect();
+    assert_eq!(listed(codes::STORE), store);
+    let ends: BTreeSet<_> = ENDS.iter().map(|(code, _)| (*code).to_owned()).collect();
+    let answered = answered("onceseal");
+    let elsewhere: BTreeSet<_> = ends.union(&store).cloned().collect();
+    let engine: BTreeSet<_> = answered.difference(&elsewhere).cloned().collect();
+    assert_eq!(listed(codes::ENGINE), engine);
+    let mut executors = String::new();
+    sources(&root().join("crates/onceseal/src"), &mut executors);
+    for end in ends.iter().filter(|end| !end.ends_with("_N")) {
+        assert!(executors.contains(&format!("\"{end}\"")), "nothing ends as {end}");
+    }
+
+    let mut program = String::new();
+    sources(&root().join("crates/onceseal-cli/src"), &mut program);
+    let made = program.split("CliError::new(").skip(1).filter_map(|rest| rest.split(',').next());
+    let made: BTreeSet<_> = made.flat_map(literals).collect();
+    let known: BTreeSet<_> = listed(codes::PROGRAM).union(&engine).cloned().collect();
+    assert_eq!(made.difference(&known).count(), 0, "{:?}", made.difference(&known));
+    assert!(listed(codes::PROGRAM).is_subset(&made), "{:?}", listed(codes::PROGRAM).difference(&made));
+
+    let retries: BTreeSet<_> = Retry::ALL.iter().map(|retry| retry.as_str()).collect();
+    let entries = [codes::PROGRAM, codes::ENGINE, codes::STORE].concat();
+    assert!(entries.iter().all(|(_, retry, _)| retries.contains(retry)));
+    let all: BTreeSet<_> = listed(&entries).union(&core).cloned().collect();
+    assert_eq!(all.len(), entries.len() + core.len(), "no code is listed twice");
 }
 
 #[test]
@@ -52,23 +171,10 @@ fn the_page_of_event_kinds_is_what_the_program_says() {
 
 #[test]
 fn every_test_that_the_guarantees_name_exists() {
-    fn sources(directory: &Path, text: &mut String) {
-        for entry in
-            fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path())
-        {
-            let hidden = entry.file_name().is_some_and(|name| name == "target");
-            if entry.is_dir() && !hidden {
-                sources(&entry, text);
-            } else if entry.extension().is_some_and(|ending| ending == "rs") {
-                text.push_str(&fs::read_to_string(&entry).expect("text"));
-            }
-        }
-    }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut source = String::new();
-    sources(&root.join("crates"), &mut source);
-    sources(&root.join("tests"), &mut source);
-    let page = fs::read_to_string(root.join("docs/guarantees.md")).expect("the page");
+    sources(&root().join("crates"), &mut source);
+    sources(&root().join("tests"), &mut source);
+    let page = fs::read_to_string(root().join("docs/guarantees.md")).expect("the page");
     let names = page
         .split('`')
         .filter(|name| name.starts_with('p') && name.as_bytes().get(1).is_some_and(u8::is_ascii_digit));

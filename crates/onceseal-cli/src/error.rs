@@ -7,10 +7,12 @@ use anstyle::{AnsiColor, Style};
 use onceseal::Error;
 use onceseal::config::ConfigError;
 use onceseal::core::code::{Code, Retry};
+use onceseal::core::id::ReceiptId;
 use onceseal::core::json::{Object, Value};
 use onceseal::store::StoreError;
 use onceseal::store::place::PlaceError;
 
+use crate::codes;
 use crate::text::shown;
 
 /// Exit status: refused, blocked, unknown or broken.
@@ -38,6 +40,7 @@ pub(crate) struct CliError {
 
 impl CliError {
     pub(crate) fn new(code: &'static str, message: impl Into<String>, exit: u8) -> CliError {
+        debug_assert!(is_listed(code), "{code} is not on the page of codes");
         CliError {
             code,
             message: message.into(),
@@ -107,7 +110,7 @@ impl CliError {
             Code::StoreWentBack,
             Code::Corrupt,
         ];
-        CODES.iter().any(|code| self.is(*code))
+        self.code == "outcome_unrecorded" || CODES.iter().any(|code| self.is(*code))
     }
 
     /// Whether it has this code.
@@ -165,6 +168,15 @@ impl CliError {
         self
     }
 
+    /// Names the receipt, if there is one.
+    #[must_use]
+    pub(crate) fn about_receipt(self, receipt: Option<ReceiptId>) -> CliError {
+        match receipt {
+            Some(receipt) => self.about("receipt", receipt.to_string()),
+            None => self,
+        }
+    }
+
     /// For programs: code, message, retry, and what it is about.
     pub(crate) fn to_object(&self) -> Object {
         let mut object = self.about.clone();
@@ -191,6 +203,12 @@ impl CliError {
         }
         block
     }
+}
+
+/// Whether a code is on the page of codes.
+fn is_listed(code: &str) -> bool {
+    let mut others = [codes::PROGRAM, codes::ENGINE, codes::STORE].into_iter().flatten();
+    others.any(|(listed, ..)| *listed == code) || Code::ALL.iter().any(|listed| listed.as_str() == code)
 }
 
 impl From<StoreError> for CliError {

@@ -5,6 +5,7 @@
 //! and shows what came of it.
 
 mod cli;
+mod codes;
 mod command;
 mod context;
 mod error;

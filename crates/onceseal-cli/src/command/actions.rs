@@ -119,6 +119,13 @@ fn submit(context: &Context, submit: &Submit) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// An action as JSON has it, with whether its time is over.
+fn rendered(id: ActionId, row: &ActionRow, over: bool) -> Object {
+    let mut object = as_object(render::action(id, row));
+    object.insert("over", over);
+    object
+}
+
 /// The members of an object that is rendered as one.
 pub(crate) fn as_object(value: Value) -> Object {
     match value {
@@ -141,13 +148,14 @@ fn list(context: &Context, list: List) -> Result<ExitCode, CliError> {
         for (stream, row) in page.items {
             let Row::Action(row) = row else { return Err(list::corrupt()) };
             let id = ActionId(stream.name);
-            items.push(render::action(id, &row));
+            let over = standing::is_over(&control, &row, now);
+            items.push(rendered(id, &row, over).into());
             let proposal = row.private.proposal.as_ref();
             let text = |text: Option<&String>| Cell::from(text.map_or("-".to_owned(), |text| shown(text)));
             table.row(vec![
                 id.to_string().into(),
                 age(now.since(row.created_at)).into(),
-                Cell::state(action_state(&row.state)).over(standing::is_over(&control, &row, now)),
+                Cell::state(action_state(&row.state)).over(over),
                 text(proposal.map(|p| &p.name)),
                 text(proposal.and_then(|p| p.effect_key.as_ref())),
                 text(proposal.map(|p| &p.agent)),
@@ -163,7 +171,8 @@ fn show(context: &Context, id: ActionId) -> Result<ExitCode, CliError> {
     let Some(row) = control.action_row(id)? else { return Err(CliError::missing(Code::ActionUnknown)) };
     let arguments = shown_arguments(&control, id, &row)?;
     if context.out.is_json() {
-        let mut object = as_object(render::action(id, &row));
+        let over = standing::is_over(&control, &row, control.store().now());
+        let mut object = rendered(id, &row, over);
         object.insert("arguments", arguments);
         context.out.document(object)?;
     } else {

@@ -10,7 +10,7 @@ use onceseal::core::journal::Row;
 use onceseal::core::json::{Object, Value};
 use onceseal::core::reply::Reply;
 use onceseal::core::stream::StreamKind;
-use onceseal::core::time::Span;
+use onceseal::core::time::{Span, Timestamp};
 use onceseal::{Control, Error, render};
 
 use super::actions::as_object;
@@ -93,7 +93,7 @@ fn list(context: &Context, list: &List) -> Result<ExitCode, CliError> {
         let now = control.store().now();
         for (_, row) in page.items {
             let Row::Effect(row) = row else { return Err(list::corrupt()) };
-            items.push(render::effect(&row));
+            items.push(rendered(&row, now).into());
             let key = row.private.key.as_deref().map_or("erased".to_owned(), shown);
             table.row(vec![
                 key.into(),
@@ -127,7 +127,7 @@ fn show(context: &Context, key: &str) -> Result<ExitCode, CliError> {
         history.extend(page);
     }
     if context.out.is_json() {
-        let mut object = as_object(render::effect(&row));
+        let mut object = rendered(&row, control.store().now());
         let mut events = Vec::with_capacity(history.len());
         for event in &history {
             events.push(render::event(event, control.prior(&stream, event.stamp.sequence)?)?);
@@ -147,6 +147,13 @@ fn show(context: &Context, key: &str) -> Result<ExitCode, CliError> {
         context.out.note(&format!("next: onceseal resolve {} --committed|--failed --reason '…'", shell(key)));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// An effect as JSON has it, with whether the lease of its attempt is over.
+fn rendered(row: &EffectRow, now: Timestamp) -> Object {
+    let mut object = as_object(render::effect(row));
+    object.insert("over", standing::lapsed(row, now));
+    object
 }
 
 fn text(control: &Control, key: &str, row: &EffectRow) -> String {

@@ -30,6 +30,9 @@ use crate::error::CliError;
 /// command means that it happened. Any other end means that nobody knows, except the exit codes named by
 /// --not-executed-on, and a command that could not be started.
 ///
+/// What is decided, shown and approved is the action, its name and arguments; the command after `--` is no part of it
+/// and is not bound. Pass what matters as --arg, and keep the command in a script that the agent cannot change.
+///
 /// The command finds ONCESEAL_ACTION, ONCESEAL_ATTEMPT and, if the action has one, ONCESEAL_EFFECT_KEY in its
 /// environment. It runs in a process group of its own, which is stopped at the deadline. Its output passes through;
 /// with --json the outcome is the last line of stdout, or an error object the last of stderr.

@@ -74,6 +74,7 @@ fn a_command_that_ran_and_whose_end_cannot_be_written_is_told_as_that() {
         let more = ["--lease", "1s", "--not-executed-on", "75"];
         let people = project.refused(&refund("txn_1", 1, &more, &script).each()).stderr;
         let project = Project::new();
+        let database = project.database();
         let script = format!("rm -r '{}'; {end}", project.state().display());
         let more: Vec<_> = more.iter().copied().chain(["--json"]).collect();
         let error = project.refused(&refund("txn_1", 1, &more, &script).each()).error();
@@ -87,6 +88,7 @@ fn a_command_that_ran_and_whose_end_cannot_be_written_is_told_as_that() {
         assert_eq!((&error["effect_key"], &error["cause"]), (&json!("refund:txn_1"), &json!("store_foreign")));
         let action = error["action"].as_str().expect("an id");
         assert!(action.starts_with("act_") && error["why"].as_str().is_some_and(|why| why.contains(action)));
+        assert_eq!(error["file"], json!(database));
         assert!(error["lease_ends_by"].as_str().is_some_and(|at| at.ends_with('Z')), "{error}");
         for says in [
             "error[outcome_unrecorded]: the command ran, and how it ended is not recorded",

@@ -90,6 +90,8 @@ fn a_request_whose_time_is_over_is_expired_before_anybody_has_recorded_it() {
     assert!(project.ok(&["approvals", "show", &over]).stdout.contains("expired, 0 of 1 yes"));
     let actions = project.ok(&["actions", "list", "--state", "waiting"]).stdout;
     assert_eq!((actions.matches("waiting").count(), actions.matches("waiting (over)").count()), (5, 4));
+    let waiting = project.items(&["actions", "list", "--state", "waiting"]);
+    assert_eq!(waiting.iter().filter(|action| action["over"] == true).count(), 4);
     assert!(project.ok(&["doctor"]).stdout.contains("1 wait for an answer"));
 
     assert_eq!(project.items(&["events"]), before, "nothing was written");
@@ -106,6 +108,7 @@ fn an_attempt_whose_lease_is_over_is_marked_before_anybody_has_met_it() {
         assert!(listed.contains("executing (over)"), "{listed}");
         let shown = project.ok(&["effects", "show", "refund:txn_1"]).stdout;
         assert!(shown.contains("(over: nobody has reported)"), "{shown}");
+        assert_eq!(project.json(&["effects", "show", "refund:txn_1"])["over"], true);
         Ok::<_, Error>(())
     });
     lost.expect("its own clock has not moved");

@@ -146,17 +146,37 @@ fn p05_a_store_that_went_back_is_noticed_before_anything_runs_until_a_person_acc
     assert_eq!(project.refund("txn_2", 1, &[]).code, 0, "accepted: it may happen again");
 }
 
+/// The file that keeps what was seen of the store.
+fn mark(project: &Project) -> std::path::PathBuf {
+    let marks = fs::read_dir(project.base().join("state/onceseal/marks")).expect("marks");
+    let paths = marks.map(|entry| entry.expect("an entry").path());
+    paths.into_iter().find(|path| path.extension().is_none()).expect("a mark")
+}
+
+#[test]
+fn doctor_warns_of_a_mark_that_stays_behind_the_log() {
+    let project = Project::new();
+    project.refund("txn_1", 1, &[]);
+    let mark = mark(&project);
+    let behind = fs::read(&mark).expect("a mark");
+    project.refund("txn_2", 1, &[]);
+    fs::write(&mark, behind).expect("as if it could not be written");
+    let doctor = project.json(&["doctor"]);
+    let checks = doctor["checks"].as_array().expect("checks");
+    let history = checks.iter().find(|check| check["name"] == "history").expect("one");
+    assert_eq!(history["status"], "warn");
+    let detail = history["detail"].as_str().expect("a sentence");
+    assert!(detail.starts_with("the mark of what was seen is at entry 6 and the log at 10"), "{detail}");
+    assert!(history["next"].as_str().is_some_and(|next| next.contains("it cannot be written")), "{history}");
+    project.refund("txn_3", 1, &[]);
+    assert!(project.ok(&["doctor"]).stdout.contains("the log has all that was seen, up to entry 14"));
+}
+
 #[test]
 fn a_mark_that_cannot_be_read_stops_whoever_acts_and_can_be_accepted() {
     let project = Project::new();
     project.refund("txn_1", 1, &[]);
-    let marks = project.base().join("state/onceseal/marks");
-    let is_mark = |path: &std::path::PathBuf| path.extension().is_none();
-    let mark = fs::read_dir(&marks)
-        .expect("marks")
-        .map(|e| e.expect("an entry").path())
-        .find(is_mark)
-        .expect("a mark");
+    let mark = mark(&project);
     fs::write(&mark, "{}").expect("written");
     let ran = project.refund("txn_2", 1, &["--json"]);
     assert_eq!((ran.code, ran.error()["code"].clone()), (2, json!("mark_corrupt")));

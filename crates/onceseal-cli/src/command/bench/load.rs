@@ -52,7 +52,7 @@ impl Load {
     pub(super) fn open(place: &Path) -> Result<Load, CliError> {
         let runtime =
             Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(|error| {
-                CliError::new("runtime", error.kind().to_string(), crate::error::UNUSABLE)
+                CliError::new("runtime_failed", error.kind().to_string(), crate::error::UNUSABLE)
             })?;
         let settings = Settings { mark: Some(place.with_extension("marks")), ..Settings::default() };
         let mut opening = Opening::new(settings)?;

@@ -159,20 +159,35 @@ fn store(control: &Control, config: Option<&Config>, checks: &mut Vec<Check>) {
         Ok(faults) => Check::new("settings", Verdict::Fail, faults.join("; ")),
         Err(error) => failed("settings", &error.into()),
     });
-    checks.push(seen(control.seen()));
+    checks.push(seen(control));
     checks.push(active(control.policy().as_deref(), config));
     checks.push(waiting(control));
     checks.push(unknown(control));
     checks.push(lapsed(control));
 }
 
-fn seen(seen: &Seen) -> Check {
-    match seen {
-        Seen::All(position) => Check::new(
-            "history",
-            Verdict::Ok,
-            format!("the log has all that was seen, up to entry {position}"),
-        ),
+fn seen(control: &Control) -> Check {
+    match control.seen() {
+        Seen::All(position) => match control.store().read(|snapshot| snapshot.newest()) {
+            Ok(newest) if newest > *position => Check::new(
+                "history",
+                Verdict::Warn,
+                format!(
+                    "the mark of what was seen is at entry {position} and the log at {newest}: a backup from between \
+                     would not be noticed"
+                ),
+            )
+            .next(
+                "end the programs that use the store, and look again; if the mark stays, it cannot be written: see the \
+                 setting `mark`, by default onceseal/marks in the state home",
+            ),
+            Ok(_) => Check::new(
+                "history",
+                Verdict::Ok,
+                format!("the log has all that was seen, up to entry {position}"),
+            ),
+            Err(error) => failed("history", &error.into()),
+        },
         Seen::WentBack { seen, found } => Check::new(
             "history",
             Verdict::Fail,

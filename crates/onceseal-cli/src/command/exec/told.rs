@@ -86,51 +86,39 @@ pub(super) fn not_done(
     error: Error,
     ran: Option<&Ran>,
 ) -> CliError {
-    let told = match (error, ran) {
-        (Error::Unknown { unrecorded: Some(cause), .. }, Some(ran)) => unrecorded(ran, &cause),
-        (error @ (Error::NotExecuted { .. } | Error::Unknown { .. }), _) => {
-            reported(control, &action.name, &error)
+    let told = match (&error, ran) {
+        (Error::NotExecuted { action, receipt, message, .. }, _) => {
+            CliError::new(error.code(), format!("not executed: {message}"), REFUSED)
+                .retry(error.retry())
+                .about("action", action.to_string())
+                .about_receipt(*receipt)
+                .next("the effect is free: the same command tries again")
+        }
+        (Error::Unknown { unrecorded: Some(cause), .. }, Some(ran)) => unrecorded(ran, cause),
+        (Error::Unknown { action: id, receipt, message, .. }, _) => {
+            let message_of = format!("it is unknown whether {} happened", action.name);
+            let told = CliError::new(error.code(), message_of, REFUSED)
+                .retry(error.retry())
+                .about("action", id.to_string())
+                .about_receipt(*receipt)
+                .because(message.clone());
+            match refused::effect_key(control, *id) {
+                Some(key) => refused::to_resolve(told.about("effect_key", key.as_str()), &key),
+                None => told,
+            }
         }
         // Somebody else has answered, and what the command did is kept beside that.
         (Error::Refused(refusal), Some(ran)) if refusal.code == Code::Fenced => {
-            let told = refused::explained(control, &refusal);
-            told.because(format!("the command ran: {}", ran.end()))
+            refused::explained(control, refusal)
+                .because(format!("the command ran: {}", ran.end()))
                 .about("action", ran.call.action().to_string())
                 .about("effect_key", ran.key())
         }
-        (error, Some(ran)) => unrecorded(ran, &error),
-        (error, None) => not_run(control, policy, action, error),
+        (_, Some(ran)) => unrecorded(ran, &error),
+        (_, None) => not_run(control, policy, action, error),
     };
     match ran {
         Some(ran) => told.about("child", ran.child()),
-        None => told,
-    }
-}
-
-/// What the command said, and what is recorded of it.
-fn reported(control: &Control, name: &str, error: &Error) -> CliError {
-    let (message, action, receipt) = match error {
-        Error::NotExecuted { action, receipt, message, .. } => {
-            (format!("not executed: {message}"), Some(action), receipt)
-        }
-        Error::Unknown { action, receipt, .. } => {
-            (format!("it is unknown whether {name} happened"), Some(action), receipt)
-        }
-        other => (other.to_string(), None, &None),
-    };
-    let mut told = CliError::new(error.code(), message, REFUSED).retry(error.retry());
-    if let Some(action) = action {
-        told = told.about("action", action.to_string());
-    }
-    if let Some(receipt) = receipt {
-        told = told.about("receipt", receipt.to_string());
-    }
-    let Error::Unknown { action, message, .. } = error else {
-        return told.next("the effect is free: the same command tries again");
-    };
-    let told = told.because(message.clone());
-    match refused::effect_key(control, *action) {
-        Some(key) => refused::to_resolve(told.about("effect_key", key.as_str()), &key),
         None => told,
     }
 }
