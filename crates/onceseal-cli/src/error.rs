@@ -134,6 +134,12 @@ impl CliError {
         CliError { exit, ..self }
     }
 
+    /// Exits as what did not come before anything was decided.
+    #[must_use]
+    pub(crate) fn ran(self) -> CliError {
+        if self.silent { self } else { self.exit(REFUSED) }
+    }
+
     /// Says why; a further reason is added to those before it.
     #[must_use]
     pub(crate) fn because(mut self, why: impl Into<String>) -> CliError {

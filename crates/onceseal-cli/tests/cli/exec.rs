@@ -123,6 +123,20 @@ fn another_attempt_under_way_is_refused_at_once_with_the_end_of_its_lease() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn an_outcome_that_cannot_be_printed_is_told_on_stderr_as_what_it_was() {
+    let project = Project::new();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("a full disk");
+    let line = refund("txn_1", 1, &["--json"], "true");
+    let ran = ran(project.command(&line.each()).stdout(full).output().expect("a run"));
+    let error = ran.error();
+    assert_eq!((ran.code, &error["code"]), (1, &json!("output_failed")));
+    assert!(
+        error["why"].as_str().is_some_and(|why| why.starts_with("committed \"refund:txn_1\", attempt 1"))
+    );
+}
+
+#[test]
 fn p04_a_command_that_outlives_its_lease_and_is_answered_for_is_told_so() {
     let project = Project::new();
     // The program that renews the lease stops, and the command ends.

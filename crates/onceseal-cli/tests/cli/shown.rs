@@ -175,3 +175,14 @@ fn a_closed_output_is_no_success_and_what_cannot_be_shown_is_not_approved() {
         assert_eq!(unread(&project, args), Some(141), "{args:?}");
     }
 }
+
+#[test]
+fn what_was_answered_before_the_output_was_found_closed_stands() {
+    let project = Project::new();
+    let status = |id: &str| project.json(&["approvals", "show", id])["status"].clone();
+    let (denied, granted) = (project.asked("txn_1"), project.asked("txn_2"));
+    assert_eq!((unread(&project, &["deny", &denied]), status(&denied)), (Some(141), "denied".into()));
+    // For programs nothing is shown first.
+    let approve = ["approve", &granted, "--json"];
+    assert_eq!((unread(&project, &approve), status(&granted)), (Some(141), "granted".into()));
+}

@@ -62,20 +62,27 @@ pub(super) fn done(
         object.insert("result", "committed");
         object.insert("replayed", receipt.replayed);
         object.insert("attempt", refused::integer(receipt.fence));
-        object.insert("effect_key", key.map_or(Value::Null, Value::Text));
+        object.insert("effect_key", key.clone().map_or(Value::Null, Value::Text));
         object.insert("child", ran.map_or(Value::Null, Ran::child));
         object.insert("policy_activated", context.activated());
-        context.out.document(object)?;
+        // Whoever cannot be told on stdout must not take it for undone.
+        context.out.document(object).map_err(|error| {
+            error.because(committed(receipt, &key)).about("action", receipt.action.to_string()).ran()
+        })?;
         return Ok(ExitCode::SUCCESS);
     }
-    let key = key.map(|key| literal(&key.into())).unwrap_or_default();
+    context.out.note(&committed(receipt, &key));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn committed(receipt: &Receipt, key: &Option<String>) -> String {
+    let key = key.as_ref().map(|key| literal(&key.as_str().into())).unwrap_or_default();
     let id = receipt.id.map(|id| format!(", receipt {id}")).unwrap_or_default();
-    context.out.note(&if receipt.replayed {
+    if receipt.replayed {
         format!("{} had committed {key} already{id}; the command was not run", receipt.action)
     } else {
         format!("committed {key}, attempt {}{id}", receipt.fence)
-    });
-    Ok(ExitCode::SUCCESS)
+    }
 }
 
 /// Why the action was not committed, or is not known to be.
