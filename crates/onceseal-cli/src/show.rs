@@ -42,7 +42,7 @@ pub(crate) fn approval(
     width: usize,
 ) -> String {
     let bound = &row.private.bound;
-    let yes = standing::yes(row);
+    let yes = row.yeses();
     let status = standing::status(row, now);
     let style = state_style(status.as_str());
     let left = match status {

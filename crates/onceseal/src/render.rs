@@ -13,7 +13,7 @@ use onceseal_core::hash::{Hash, write_hex};
 use onceseal_core::id::{ActionId, ApprovalId};
 use onceseal_core::journal::{chain_hash, open_text, sealed_text};
 use onceseal_core::json::{self, Limits, Object, Value};
-use onceseal_core::policy::{ActivePolicy, ArgumentPath};
+use onceseal_core::policy::{ActivePolicy, ArgumentPath, Policy};
 use onceseal_core::stream::StreamId;
 use onceseal_store::StoreError;
 use onceseal_store::read::StoredEvent;
@@ -24,6 +24,9 @@ use crate::views::action_state;
 
 /// What stands in place of a redacted value.
 pub const REDACTED: &str = "[redacted]";
+
+/// What stands in place of the values of an action that no entry lists.
+const UNLISTED: &str = "[unlisted]";
 
 /// An object of these members.
 pub(crate) fn object(members: Vec<(&str, Value)>) -> Value {
@@ -157,6 +160,23 @@ fn hex(bytes: &[u8]) -> String {
     out
 }
 
+/// The arguments of an action as its policy lets them be shown. What no entry
+/// lists is hidden whole: nobody has said which of it is secret, as where a name
+/// was mistyped.
+#[must_use]
+pub fn shown(policy: &Policy, name: &str, arguments: &Object) -> Object {
+    match policy.entry(name) {
+        Some(entry) => redacted(arguments, &entry.redact),
+        None => {
+            let mut hidden = Object::new();
+            for (name, _) in arguments.iter() {
+                hidden.insert(name, UNLISTED);
+            }
+            hidden
+        }
+    }
+}
+
 /// Arguments with every value at these paths hidden.
 #[must_use]
 pub fn redacted(arguments: &Object, paths: &[ArgumentPath]) -> Object {
@@ -189,8 +209,7 @@ impl Control {
             return Ok(arguments);
         }
         let (policy, name) = self.decided_under(id)?;
-        let paths = policy.policy.entry(&name).map_or(&[][..], |entry| &entry.redact);
-        Ok(redacted(&arguments, paths))
+        Ok(shown(&policy.policy, &name, &arguments))
     }
 
     /// The policy an action was last decided under, and the action's name.

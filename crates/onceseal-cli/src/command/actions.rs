@@ -9,7 +9,6 @@ use onceseal::core::code::Code;
 use onceseal::core::id::ActionId;
 use onceseal::core::journal::Row;
 use onceseal::core::json::{Object, Value};
-use onceseal::core::policy::Reason;
 use onceseal::core::reply::Reply;
 use onceseal::core::stream::StreamKind;
 use onceseal::core::time::Span;
@@ -169,7 +168,7 @@ fn list(context: &Context, list: List) -> Result<ExitCode, CliError> {
 fn show(context: &Context, id: ActionId) -> Result<ExitCode, CliError> {
     let Some(control) = context.read()? else { return Err(CliError::missing(Code::ActionUnknown)) };
     let Some(row) = control.action_row(id)? else { return Err(CliError::missing(Code::ActionUnknown)) };
-    let arguments = shown_arguments(&control, id, &row)?;
+    let arguments = control.shown_arguments(id, false)?;
     if context.out.is_json() {
         let over = standing::is_over(&control, &row, control.store().now());
         let mut object = rendered(id, &row, over);
@@ -179,23 +178,6 @@ fn show(context: &Context, id: ActionId) -> Result<ExitCode, CliError> {
         context.out.text(&text(&control, id, &row, &arguments))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// What stands in place of the values of an action that no entry lists.
-const UNLISTED: &str = "[unlisted]";
-
-/// The arguments without those that are redacted: without any value if the
-/// policy did not list the action. A secret under a mistyped name is one too.
-fn shown_arguments(control: &Control, id: ActionId, row: &ActionRow) -> Result<Object, CliError> {
-    let arguments = control.shown_arguments(id, false)?;
-    if row.decided.reason != Reason::UnknownAction.to_string() {
-        return Ok(arguments);
-    }
-    let mut hidden = Object::new();
-    for (name, _) in arguments.iter() {
-        hidden.insert(name, UNLISTED);
-    }
-    Ok(hidden)
 }
 
 fn text(control: &Control, id: ActionId, row: &ActionRow, arguments: &Object) -> String {

@@ -160,7 +160,7 @@ fn list(
                 id.to_string().into(),
                 age(now.since(row.created_at)).into(),
                 Cell::state(status.as_str()),
-                format!("{}/{}", standing::yes(&row), row.quorum).into(),
+                format!("{}/{}", row.yeses(), row.quorum).into(),
                 expires.into(),
                 text(bound.name.as_ref()),
                 text(bound.effect_key.as_ref()),

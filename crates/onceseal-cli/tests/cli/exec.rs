@@ -85,7 +85,10 @@ fn a_command_that_ran_and_whose_end_cannot_be_written_is_told_as_that() {
             (&json!("outcome_unrecorded"), &json!("after_resolution"))
         );
         assert_eq!((&error["child"]["exit"], &error["attempt"]), (&json!(status), &json!(1)));
-        assert_eq!((&error["effect_key"], &error["cause"]), (&json!("refund:txn_1"), &json!("store_foreign")));
+        assert_eq!(
+            (&error["effect_key"], &error["cause"]),
+            (&json!("refund:txn_1"), &json!("store_foreign"))
+        );
         let action = error["action"].as_str().expect("an id");
         assert!(action.starts_with("act_") && error["why"].as_str().is_some_and(|why| why.contains(action)));
         assert_eq!(error["file"], json!(database));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::action::{Proposal, end_waiting};
 use crate::approval::ask::code_of;
-use crate::approval::event::{Consumed, Expired, PersonSealed, Revoke, Revoked, Said, Status};
+use crate::approval::event::{Consumed, Expired, PersonSealed, Revoke, Revoked, Status};
 use crate::approval::{ApprovalRow, Identity};
 use crate::case::Case;
 use crate::code::Code;
@@ -67,9 +67,7 @@ pub(crate) fn yes_count(row: &ApprovalRow, policy: &ActivePolicy) -> usize {
     let Some(entry) = row.private.bound.name.as_deref().and_then(|name| policy.policy.entry(name)) else {
         return 0;
     };
-    let said_yes = row.private.responses.iter().filter(|response| response.said == Said::Yes);
-    let people = said_yes.filter_map(|response| Identity::parse(response.person.as_deref()?));
-    let entitled = people.filter(|person| policy.policy.entitles(entry, person));
+    let entitled = row.who_said_yes().filter(|person| policy.policy.entitles(entry, person));
     entitled.map(|person| person.name).collect::<BTreeSet<_>>().len()
 }
 

@@ -1,5 +1,8 @@
 //! An approval's row and its fold.
 
+use std::collections::BTreeSet;
+
+use crate::approval::Identity;
 use crate::approval::event::{Proof, RequestedSealed, Revoke, Said, Status};
 use crate::id::ActionId;
 use crate::journal::{Body, Event, Index, Key, moment};
@@ -105,6 +108,19 @@ impl ApprovalRow {
     #[must_use]
     pub fn over(&self, now: Timestamp) -> bool {
         now > self.expires_at
+    }
+
+    /// How many people said yes, entitled or not. People are told apart by name:
+    /// one person with two proofs is one person.
+    #[must_use]
+    pub fn yeses(&self) -> usize {
+        self.who_said_yes().map(|person| person.name).collect::<BTreeSet<_>>().len()
+    }
+
+    /// Everybody who said yes, as often as they did.
+    pub(super) fn who_said_yes(&self) -> impl Iterator<Item = Identity> {
+        let said_yes = self.private.responses.iter().filter(|response| response.said == Said::Yes);
+        said_yes.filter_map(|response| Identity::parse(response.person.as_deref()?))
     }
 
     /// Whether it may still be answered or used.

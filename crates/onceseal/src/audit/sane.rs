@@ -4,10 +4,8 @@
 //! All rows are read from one snapshot. A row that does not decode is named
 //! where its own stream is checked, and nothing is said of it here.
 
-use std::collections::BTreeSet;
-
 use onceseal_core::action::{ActionRow, ActionState, Answer};
-use onceseal_core::approval::{ApprovalRow, Identity, Said, Status};
+use onceseal_core::approval::{ApprovalRow, Status};
 use onceseal_core::effect::{EffectRow, EffectState};
 use onceseal_core::id::{ActionId, ApprovalId};
 use onceseal_core::journal::Row;
@@ -208,7 +206,6 @@ impl Judge<'_> {
 
 /// Distinct people who said yes; `None` if who they are is no longer known.
 fn yeses(row: &ApprovalRow) -> Option<usize> {
-    let said_yes = row.private.responses.iter().filter(|response| response.said == Said::Yes);
-    let people = said_yes.map(|response| Identity::parse(response.person.as_deref()?));
-    Some(people.map(|person| person.map(|person| person.name)).collect::<Option<BTreeSet<_>>>()?.len())
+    let known = row.private.responses.iter().all(|response| response.person.is_some());
+    known.then(|| row.yeses())
 }

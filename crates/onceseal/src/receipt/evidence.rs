@@ -172,8 +172,7 @@ impl<'a> Evidence<'a> {
             return Ok(None);
         };
         let policy = &policies.get(self.row.decided.policy)?.policy;
-        let paths = policy.entry(&proposal.name).map_or(&[][..], |entry| &entry.redact);
-        Ok(Some(render::redacted(arguments, paths)))
+        Ok(Some(render::shown(policy, &proposal.name, arguments)))
     }
 
     fn first_receipt(&self) -> Option<ReceiptId> {

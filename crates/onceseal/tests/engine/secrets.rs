@@ -197,3 +197,15 @@ async fn a_command_and_what_it_causes_print_no_arguments() {
     let payload = world.control.store().read(|snapshot| snapshot.payload(&action.expect("one"), 1));
     assert_hidden("a payload", &format!("{:?}", payload.expect("readable").expect("there")));
 }
+
+#[tokio::test]
+async fn p13_the_arguments_of_an_action_that_no_entry_lists_are_shown_to_nobody() {
+    for world in World::both().await {
+        let typo = world.control.action("pya").arg("card", "4111111111111111").by(bot());
+        assert_eq!(code(typo.execute(never).await), "policy_denied");
+        let receipts = world.control.receipts(None, false, 10).expect("readable");
+        let document = json::canonical(&receipts[0].1);
+        assert!(document.contains("\"card\":\"[unlisted]\""), "{document}");
+        assert!(!document.contains("4111"), "{document}");
+    }
+}
