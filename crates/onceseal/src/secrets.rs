@@ -3,7 +3,7 @@
 //! The executor sees them, so its texts and results may repeat them. Values
 //! shorter than [`SHORTEST`] are not looked for: they would be found by chance.
 
-use onceseal_core::json::{Object, Value};
+use onceseal_core::json::{self, Object, Value};
 use onceseal_core::policy::ArgumentPath;
 
 use crate::render::REDACTED;
@@ -58,7 +58,9 @@ impl Secrets {
     pub(crate) fn hide_in(&self, value: Value) -> Value {
         match value {
             Value::Text(text) => Value::Text(self.hide(text)),
-            Value::Integer(n) if self.0.contains(&n.to_string()) => REDACTED.into(),
+            Value::Integer(_) | Value::Float(_) if self.0.contains(&json::canonical(&value)) => {
+                REDACTED.into()
+            }
             Value::List(items) => Value::List(items.into_iter().map(|item| self.hide_in(item)).collect()),
             Value::Object(object) => {
                 let mut hidden = Object::new();
@@ -76,7 +78,8 @@ fn collect(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Text(text) => found.push(text.clone()),
         Value::Integer(n) => found.push(n.to_string()),
-        Value::Float(_) => found.push(onceseal_core::json::canonical(value)),
+        // As JSON has it, and as a program prints it: `1e-7` is `0.0000001` too.
+        Value::Float(x) => found.extend([json::canonical(value), x.to_string(), format!("{x:?}")]),
         Value::List(items) => items.iter().for_each(|item| collect(item, found)),
         Value::Object(object) => object.iter().for_each(|(_, member)| collect(member, found)),
         Value::Null | Value::Bool(_) => {}
@@ -85,7 +88,7 @@ fn collect(value: &Value, found: &mut Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use onceseal_core::json::{self, Limits};
+    use onceseal_core::json::Limits;
 
     use super::*;
 
@@ -112,6 +115,16 @@ mod tests {
         let result = object(r#"{"4242 4242":[12345,"for Ann 4242 4242"],"other":12346}"#);
         let hidden = object(r#"{"[redacted]":["[redacted]","for Ann [redacted]"],"other":12346}"#);
         assert_eq!(secrets.hide_in(result.into()), hidden.into());
+    }
+
+    #[test]
+    fn p13_a_redacted_fraction_is_hidden_in_whatever_form_it_is_written() {
+        let secrets = secrets(r#"{"rate":12.75,"tiny":0.00000125}"#, &["rate", "tiny"]);
+        let result = object(r#"{"rate":12.75,"deep":[{"12.75":[1.25e-6]}],"other":12.5}"#);
+        let hidden = object(r#"{"rate":"[redacted]","deep":[{"[redacted]":["[redacted]"]}],"other":12.5}"#);
+        assert_eq!(secrets.hide_in(result.into()), hidden.into());
+        let (x, n) = (0.00000125, 12.75);
+        assert_eq!(secrets.hide(format!("{x} {x:?} {n}")), "[redacted] [redacted] [redacted]");
     }
 
     #[test]

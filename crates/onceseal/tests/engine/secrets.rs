@@ -106,6 +106,31 @@ async fn ua_154_what_an_executor_says_of_a_secret_is_written_down_without_it() {
     }
 }
 
+/// A fraction, where the policy takes them.
+const FRACTIONS: &str = "
+schema: onceseal.policy/v1
+actions:
+  measure: { floats: allow, redact: [reading], effect: 'measure:{order}', decision: allow }
+";
+
+#[tokio::test]
+async fn p13_a_redacted_fraction_is_stored_nowhere_in_clear() {
+    let secret = "1234.5678";
+    let mut echoed = Object::new();
+    echoed.insert("reading", Value::Float(1234.5678));
+    echoed.insert(secret, Value::List(vec![Value::Float(1234.5678)]));
+    for world in [World::memory(FRACTIONS).await, World::sqlite(FRACTIONS).await] {
+        let measure =
+            || world.control.action("measure").arg("order", "o").arg("reading", Value::Float(1234.5678));
+        let result = echoed.clone();
+        let receipt = measure().by(bot()).execute(|_| async { Ok::<_, Failure>(result) }).await;
+        let document = json::canonical(&world.receipt(&receipt.expect("committed")));
+        assert!(!document.contains(secret), "{document}");
+        let replayed = measure().by(bot()).replay().execute(never).await.expect("replayed");
+        assert!(!format!("{replayed:?}").contains(secret), "{replayed:?}");
+    }
+}
+
 #[tokio::test]
 async fn p13_the_approver_and_the_executor_see_what_nobody_else_does() {
     for world in World::both().await {
