@@ -1,8 +1,15 @@
 //! Values that an entry redacts, taken out of whatever is written down.
 //!
-//! The executor sees them, so its texts and results may repeat them. Values
-//! shorter than [`SHORTEST`] are not looked for: they would be found by chance.
+//! The executor sees them, so its texts and results may repeat them: as they
+//! are, or as JSON, programs, URLs and XML write a text, also one within
+//! another. Not looked for are values shorter than [`SHORTEST`], which would be
+//! found by chance, and names of members, which are words of the program.
 
+mod escapes;
+
+use std::ops::Range;
+
+use escapes::Escape;
 use onceseal_core::json::{self, Object, Value};
 use onceseal_core::policy::ArgumentPath;
 
@@ -10,6 +17,9 @@ use crate::render::REDACTED;
 
 /// Characters, or digits, that a value has at least to be looked for.
 pub(crate) const SHORTEST: usize = 4;
+/// So many escapes within each other are undone: JSON that is a text in JSON
+/// that was printed for debugging.
+const DEPTH: usize = 3;
 
 /// The redacted values of one call.
 #[derive(Clone, Default)]
@@ -33,8 +43,7 @@ impl Secrets {
             }
         }
         found.retain(|text| text.chars().count() >= SHORTEST);
-        // The longest first: one value may be part of another.
-        found.sort_by_key(|text| std::cmp::Reverse(text.len()));
+        found.sort();
         found.dedup();
         Secrets(found)
     }
@@ -45,13 +54,41 @@ impl Secrets {
     }
 
     /// The text without them.
-    pub(crate) fn hide(&self, mut text: String) -> String {
-        for secret in &self.0 {
-            if text.contains(secret.as_str()) {
-                text = text.replace(secret.as_str(), REDACTED);
+    pub(crate) fn hide(&self, text: String) -> String {
+        let mut found = Vec::new();
+        self.find(&text, &|at| at, DEPTH, &mut found);
+        found.sort_by_key(|range| range.start);
+        let (mut shown, mut hidden) = (String::new(), 0..0);
+        for range in found {
+            // They may overlap: one value may be part of another.
+            if range.start < hidden.end {
+                hidden.end = hidden.end.max(range.end);
+            } else {
+                shown.push_str(&text[hidden.end..range.start]);
+                shown.push_str(REDACTED);
+                hidden = range;
             }
         }
-        text
+        shown.push_str(&text[hidden.end..]);
+        shown
+    }
+
+    /// Where they stand in a text and in what it says with escapes undone.
+    /// `place` is where a byte of it stood before any was.
+    fn find(&self, text: &str, place: &dyn Fn(usize) -> usize, depth: usize, found: &mut Vec<Range<usize>>) {
+        let own = self.0.iter().filter(|secret| depth == DEPTH || may_be_escaped(secret));
+        for secret in own {
+            let places = text.match_indices(secret.as_str());
+            found.extend(places.map(|(at, _)| place(at)..place(at + secret.len())));
+        }
+        if depth == 0 || !self.0.iter().any(|secret| may_be_escaped(secret)) {
+            return;
+        }
+        for escape in Escape::ALL {
+            if let Some((plain, from)) = escape.undo(text) {
+                self.find(&plain, &|at| place(from[at]), depth - 1, found);
+            }
+        }
     }
 
     /// The value without them, in texts, in names of members and as numbers.
@@ -65,13 +102,23 @@ impl Secrets {
             Value::Object(object) => {
                 let mut hidden = Object::new();
                 for (name, member) in object.iter() {
-                    hidden.insert(self.hide(name.to_owned()), self.hide_in(member.clone()));
+                    let mut name = self.hide(name.to_owned());
+                    // No member is lost because two names are hidden.
+                    while hidden.get(&name).is_some() {
+                        name.push('\'');
+                    }
+                    hidden.insert(name, self.hide_in(member.clone()));
                 }
                 Value::Object(hidden)
             }
             value => value,
         }
     }
+}
+
+/// Whether anybody writes it otherwise than it is.
+fn may_be_escaped(secret: &str) -> bool {
+    !secret.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 fn collect(value: &Value, found: &mut Vec<String>) {
@@ -131,6 +178,63 @@ mod tests {
     fn a_value_inside_another_does_not_leave_the_rest_of_it() {
         let secrets = secrets(r#"{"a":"4242","b":"4242-1111"}"#, &["a", "b"]);
         assert_eq!(secrets.hide("4242-1111 and 4242".into()), "[redacted] and [redacted]");
+    }
+
+    #[test]
+    fn values_that_overlap_in_a_text_leave_nothing_of_either() {
+        let secrets = secrets(r#"{"a":"abcd","b":"cdefgh"}"#, &["a", "b"]);
+        assert_eq!(secrets.hide("<abcdefgh>".into()), "<[redacted]>");
+    }
+
+    #[test]
+    fn p13_a_redacted_text_is_hidden_in_the_forms_that_errors_have_it_in() {
+        let secret = "Zoë \"Z\" O'Hara & C:\\+😀/";
+        let json = json::canonical(&secret.into());
+        let inside = |text: &str| json::canonical(&text.into()).trim_matches('"').to_owned();
+        let forms = [
+            secret.to_owned(),
+            inside(secret),
+            inside(&json),
+            inside(&format!("{{\"name\":{json}}}")),
+            r#"Zo\u00eb \"Z\" O\u0027Hara \u0026 C:\\+\ud83d\ude00\/"#.to_owned(),
+            r#"Zo\u00EB \"Z\" O\u0027Hara \u0026 C:\\+\uD83D\uDE00\/"#.to_owned(),
+            format!("{secret:?}"),
+            format!("{json:?}"),
+            format!("{:?}", format!("{json:?}")),
+            "Zo%C3%AB%20%22Z%22%20O%27Hara%20%26%20C%3A%5C%2B%F0%9F%98%80%2F".to_owned(),
+            "Zo%c3%ab%20%22Z%22%20O'Hara%20%26%20C:%5c%2b%f0%9f%98%80/".to_owned(),
+            "Zo%25C3%25AB%2520%2522Z%2522%2520O'Hara%2520%2526%2520C:%255C%252B%25F0%259F%2598%2580/"
+                .to_owned(),
+            "Zo%C3%AB+%22Z%22+O'Hara+%26+C%3A%5C%2B%F0%9F%98%80%2F".to_owned(),
+            format!("{:?}", r#"{"q":"Zo%C3%AB+\"Z\"+O'Hara+%26+C:\\%2B%F0%9F%98%80\/"}"#),
+            "Zo&#235; &quot;Z&quot; O&apos;Hara &amp; C:\\+&#x1F600;/".to_owned(),
+        ];
+        let secrets = secrets(&format!("{{\"name\":{json}}}"), &["name"]);
+        for form in forms {
+            let text = secrets.hide(format!("100% of <{form}> \\ & + declined"));
+            assert!(text.starts_with("100% of <") && text.ends_with("> \\ & + declined"), "{text}");
+            assert!(
+                text.contains(REDACTED) && !text.contains("Hara") && !text.contains("Z"),
+                "{form}: {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_only_reads_like_an_escape_is_left() {
+        let secrets = secrets(r#"{"a":"a b c","b":"x%41y"}"#, &["a", "b"]);
+        for text in ["a+b-c", "xAy", "%61%zz", r"a\u0020b", "&nbsp;&#32"] {
+            assert_eq!(secrets.hide(text.into()), text);
+        }
+        assert_eq!(secrets.hide("x%41y x%2541y".into()), "[redacted] [redacted]");
+    }
+
+    #[test]
+    fn two_members_whose_names_are_hidden_are_both_kept() {
+        let secrets = secrets(r#"{"a":["4242-1","4242-2"]}"#, &["a"]);
+        let result = object(r#"{"4242-1":1,"4242-2":{"4242-1":2}}"#);
+        let hidden = object(r#"{"[redacted]":1,"[redacted]'":{"[redacted]":2}}"#);
+        assert_eq!(secrets.hide_in(result.into()), hidden.into());
     }
 
     #[test]

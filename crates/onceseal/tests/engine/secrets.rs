@@ -132,6 +132,30 @@ async fn p13_a_redacted_fraction_is_stored_nowhere_in_clear() {
 }
 
 #[tokio::test]
+async fn p13_an_error_that_quotes_what_was_sent_is_written_down_without_it() {
+    let secret = "Zoë \"Zed\" 4242";
+    let sent = json::canonical(&secret.into());
+    let quoted = [
+        format!("400 {{\"field\":{sent}}}"),
+        format!("{:?}", std::io::Error::other(sent.clone())),
+        r#"no such holder Zo\u00eb \"Zed\" 4242"#.to_owned(),
+        "GET /holders/Zo%C3%AB%20%22Zed%22%204242 timed out".to_owned(),
+        "POST name=Zo%c3%ab+%22Zed%22+4242 timed out".to_owned(),
+    ];
+    for world in World::both().await {
+        for (at, text) in quoted.iter().enumerate() {
+            let call = world.pay(&format!("o{at}"), 5).arg("card", secret);
+            let lost = call.execute(|_| async { Err::<(), _>(Failure::unknown(text)) }).await;
+            let error = lost.expect_err("unknown");
+            let row = world.control.effect(&format!("pay:o{at}")).expect("readable").expect("there");
+            for text in [error.to_string(), row.private.error.expect("a text")] {
+                assert!(text.contains("[redacted]") && !text.contains("Zed"), "{text}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn p13_the_approver_and_the_executor_see_what_nobody_else_does() {
     for world in World::both().await {
         let (action, approval) = needed(call(&world, "o", 2_000).execute(never).await);
