@@ -88,7 +88,11 @@ impl Wanted {
                 Reply::Attempt(attempt) => {
                     let action = attempt.action;
                     let held = Box::new(Held::new(control, attempt, asked));
-                    return match submitted.given.map_or_else(|| Given::recorded(control, action), Ok) {
+                    let given = match submitted.given {
+                        Some(given) => Ok(given),
+                        None => control.aside(move |control| Given::recorded(control, action)).await,
+                    };
+                    return match given {
                         Ok(given) => Ok(Permitted::Attempt(held, given)),
                         Err(error) => Err(held.give_back(control, error).await),
                     };
@@ -103,8 +107,10 @@ impl Wanted {
                     self = self.resuming(action);
                 }
                 Reply::Ended { action, result, code, receipt, stored } => {
-                    let value = control.stored_value(stored)?;
-                    return control.ended(action, result, code, receipt, value).map(Permitted::Answered);
+                    let ended = move |control: &Control| {
+                        control.ended(action, result, code, receipt, control.stored_value(stored)?)
+                    };
+                    return control.aside(ended).await.map(Permitted::Answered);
                 }
                 Reply::Refused(refusal) => match self.elsewhere(control, &refusal, give_up).await? {
                     Elsewhere::Answered(receipt) => return Ok(Permitted::Answered(receipt)),
@@ -128,10 +134,13 @@ impl Wanted {
         };
         match (refusal.code, effect.receipt, give_up) {
             (Code::Duplicate, Some(id), _) => {
-                let value = control.stored_value(effect.stored)?;
-                let action = control.receipt_action(id)?.or(refusal.action).ok_or(Error::Unexpected)?;
-                let fence = effect.fence;
-                Ok(Elsewhere::Answered(Receipt { id: Some(id), action, fence, value, replayed: true }))
+                let (stored, fence, own) = (effect.stored, effect.fence, refusal.action);
+                let replayed = move |control: &Control| {
+                    let value = control.stored_value(stored)?;
+                    let action = control.receipt_action(id)?.or(own).ok_or(Error::Unexpected)?;
+                    Ok(Receipt { id: Some(id), action, fence, value, replayed: true })
+                };
+                control.aside(replayed).await.map(Elsewhere::Answered)
             }
             (Code::InProgress, _, Some(until)) if effect.same_intent == Some(true) => {
                 let ended = control.inner.watch.effect_ended(effect.stream, until).await?;
