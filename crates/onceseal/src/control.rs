@@ -22,6 +22,8 @@ use onceseal_store::{Store, StoreError};
 use crate::call::Proposing;
 use crate::error::Error;
 use crate::keeper::{Keeper, advance};
+use crate::outcome::without;
+use crate::permit::secrets_of;
 use crate::seen::Seen;
 use crate::sweep::Sweeper;
 use crate::watch::Watch;
@@ -182,7 +184,8 @@ impl Control {
 
     /// Asks the remote, by `ask`, what became of the newest attempt at this
     /// effect, and records what it says. `None` from `ask`, or an error, means
-    /// that it cannot tell: nothing is recorded.
+    /// that it cannot tell: nothing is recorded. What the call redacts is taken
+    /// out of what the remote says.
     ///
     /// # Errors
     /// Why the word does not count: `too_early`, `invalid_transition`, …
@@ -195,6 +198,8 @@ impl Control {
             return Err(refused(Code::EffectUnknown.into()));
         };
         let Some((finding, evidence)) = ask(key.to_owned(), effect.fence).await else { return Ok(None) };
+        let secrets = self.aside(move |control| secrets_of(control, effect.holder)).await?;
+        let (finding, evidence) = (without(finding, &secrets), evidence.map(|text| secrets.hide(text)));
         let stream = self.store().tenant().effect(key);
         let reconcile = Reconcile { effect: stream, fence: effect.fence, finding, evidence, settle };
         accepted(self.submit(Command::Reconcile(reconcile)).await?).map(Some)

@@ -229,6 +229,14 @@ impl Given {
     }
 }
 
+/// What is redacted of an action, if it is recorded.
+pub(crate) fn secrets_of(control: &Control, action: ActionId) -> Result<Secrets, Error> {
+    match control.action_row(action)? {
+        Some(_) => Given::recorded(control, action).map(|given| given.secrets),
+        None => Ok(Secrets::default()),
+    }
+}
+
 fn secrets(policy: &ActivePolicy, name: &str, arguments: &Object) -> Secrets {
     let paths = policy.policy.entry(name).map_or(&[][..], |entry| &entry.redact);
     Secrets::of(arguments, paths)

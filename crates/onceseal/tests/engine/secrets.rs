@@ -1,8 +1,10 @@
 //! A canary in a redacted argument, in what executors say, and in a panic: it
 //! is where the approver and the executor look, and nowhere else. Section L.
 
+use onceseal::core::effect::Finding;
 use onceseal::core::json::{self, Object, Value};
 use onceseal::core::stream::StreamKind;
+use onceseal::core::time::Span;
 use onceseal::render;
 use onceseal::views::Filter;
 use onceseal::{Call, Control, Error, Failure, Proposing};
@@ -170,6 +172,22 @@ async fn p13_the_approver_and_the_executor_see_what_nobody_else_does() {
         });
         assert_error_hidden("a resumed call", &receipt.await.expect_err("unknown"));
         assert_store_hidden(&world.control);
+    }
+}
+
+#[tokio::test]
+async fn p13_what_the_remote_says_of_a_secret_is_written_down_without_it() {
+    for world in World::both().await {
+        let lost = call(&world, "o", 5).execute(|_| async { Err::<(), _>(Failure::unknown("lost")) }).await;
+        assert!(lost.is_err());
+        let found = Finding::Committed(Some(json::canonical(&card_value())));
+        let asked = async |_, _| Some((found, Some(format!("charge of {CANARY}"))));
+        world.control.reconcile("pay:o", Span::seconds(1), asked).await.expect("recorded");
+        assert_store_hidden(&world.control);
+        let replayed = call(&world, "o", 5).replay().execute(never).await.expect("replayed");
+        let value = replayed.value.expect("a result");
+        assert_hidden("what was reconciled", &json::canonical(&value));
+        assert_eq!(value.as_object().and_then(|card| card.get("number")), Some(&"[redacted]".into()));
     }
 }
 
