@@ -20,6 +20,7 @@ mod fault;
 #[cfg(feature = "http")]
 pub mod http;
 mod keeper;
+mod moment;
 mod open;
 mod outcome;
 mod permit;

@@ -17,6 +17,7 @@ use crate::claim::Unclaimed;
 use crate::control::{Control, STALE_MAX, refused};
 use crate::error::{Error, Failure};
 use crate::fault::{self, point};
+use crate::moment::Moment;
 use crate::secrets::Secrets;
 use crate::watch::from_now;
 
@@ -82,7 +83,7 @@ impl Wanted {
     async fn permitted(mut self, control: &Control) -> Result<Permitted, Error> {
         let give_up = self.options().wait.map(from_now);
         loop {
-            let asked = Instant::now();
+            let asked = Moment::now(control.store().clock().as_ref());
             let submitted = self.submit(control, Reach::Executing).await?;
             match submitted.reply {
                 Reply::Attempt(attempt) => {
