@@ -18,7 +18,8 @@ use onceseal_store::StoreError;
 
 use crate::call::Receipt;
 use crate::control::{Control, Inner, accepted};
-use crate::error::{Error, Executed, Failure};
+use crate::error::Error;
+use crate::executed::{Executed, Failure};
 use crate::fault::{self, point};
 use crate::keeper::{Hold, PAUSES};
 use crate::moment::Moment;

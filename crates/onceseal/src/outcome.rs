@@ -9,7 +9,7 @@ use onceseal_core::json::{self, Limits, Object, Value};
 use onceseal_core::limits;
 use onceseal_core::reply::Attempt;
 
-use crate::error::{Executed, Failure};
+use crate::executed::{Executed, Failure};
 use crate::secrets::Secrets;
 
 /// Codes are open in the journal, so they are words: this many characters of

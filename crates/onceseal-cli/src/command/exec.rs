@@ -11,7 +11,7 @@ use onceseal::core::id::{ActionId, ApprovalId};
 use onceseal::core::json::{Object, Value};
 use onceseal::core::policy::Policy;
 use onceseal::core::time::{Span, Timestamp};
-use onceseal::process::{Ended, GRACE_MAX, Process, ProcessOutcome, classify};
+use onceseal::process::{Ended, GRACE_MAX, Process};
 use onceseal::{Call, CallOptions, Control, Error, Failure, Receipt};
 
 use super::call::CallArgs;
@@ -142,16 +142,7 @@ impl Program {
         let process = Process { env, grace, ..self.process.clone() };
         let ran = process.run(call.deadline() - grace * 2, |_| {}).await;
         self.ended.set(Some(ran.ended));
-        let message = ran.ended.to_string();
-        match classify(&ran.ended, &self.not_executed_on) {
-            ProcessOutcome::Committed => {
-                let mut result = Object::new();
-                result.insert("exit", 0);
-                Ok(result.into())
-            }
-            ProcessOutcome::NotExecuted { code } => Err(Failure::NotExecuted { code: Some(code), message }),
-            ProcessOutcome::Unknown { code } => Err(Failure::Unknown { code: Some(code), message }),
-        }
+        ran.executed(&self.not_executed_on)
     }
 }
 
