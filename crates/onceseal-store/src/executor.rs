@@ -100,7 +100,8 @@ impl Executor {
 }
 
 /// Whether a failure would meet every command alike.
-const fn is_general(error: &StoreError) -> bool {
+#[must_use]
+pub const fn is_general(error: &StoreError) -> bool {
     matches!(error.code(), Code::ClockJump | Code::StoreBusy | Code::StoreForeign | Code::StoreClosed)
 }
 

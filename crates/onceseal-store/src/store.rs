@@ -95,6 +95,12 @@ impl Store {
         &self.tenant
     }
 
+    /// Where its time comes from.
+    #[must_use]
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
     /// The wall clock now: a hint for whoever looks for what is due. Decisions
     /// take the time of their batch instead.
     #[must_use]

@@ -6,7 +6,6 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use onceseal_core::code::Code;
@@ -19,9 +18,11 @@ use onceseal_store::StoreError;
 
 use crate::call::Receipt;
 use crate::control::{Control, Inner, accepted};
-use crate::error::{Error, Executed, Failure};
+use crate::error::Error;
+use crate::executed::{Executed, Failure};
 use crate::fault::{self, point};
-use crate::keeper::PAUSES;
+use crate::keeper::{Hold, PAUSES};
+use crate::moment::Moment;
 use crate::outcome::settle_of;
 use crate::secrets::Secrets;
 
@@ -31,7 +32,7 @@ pub struct Call {
     attempt: Attempt,
     arguments: Object,
     deadline: Instant,
-    lost: Arc<AtomicBool>,
+    hold: Arc<Hold>,
 }
 
 /// Without the arguments: some may be redacted.
@@ -79,11 +80,12 @@ impl Call {
         self.deadline
     }
 
-    /// Whether the lease could not be renewed: somebody else may answer for
-    /// this attempt, so a long executor should stop where it safely can.
+    /// Whether the lease has ended, as far as is known here, or could not be
+    /// renewed: somebody else may answer for this attempt, so a long executor
+    /// should stop where it safely can.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        self.lost.load(Ordering::Acquire)
+        self.hold.is_lost()
     }
 }
 
@@ -96,12 +98,12 @@ pub(crate) struct Held {
     /// What is recorded if nothing more is said.
     settle: Settle,
     /// From just before the attempt was asked for.
-    asked: Instant,
+    asked: Moment,
     executing: bool,
 }
 
 impl Held {
-    pub(crate) fn new(control: &Control, attempt: Attempt, asked: Instant) -> Held {
+    pub(crate) fn new(control: &Control, attempt: Attempt, asked: Moment) -> Held {
         let settle = dropped(&attempt);
         Held { inner: Some(control.inner.clone()), attempt, settle, asked, executing: false }
     }
@@ -119,24 +121,24 @@ impl Held {
         Fut: Future<Output = Executed>,
     {
         let (asked, lease) = (self.asked, self.attempt.lease.to_std());
+        let store = control.store();
         if let Err(error) = fault::reach(point::AFTER_RESERVE) {
             return Err(self.give_back(control, error.into()).await);
         }
         // What the store's answer took has been taken from the lease.
-        if asked.elapsed() > lease / 2 {
+        if asked.after(lease / 2).is_over(store.clock().as_ref()) {
             let failure = Failure::NotExecuted {
                 code: Some("lease_half_gone".to_owned()),
                 message: "the store took more than half of the lease to answer".to_owned(),
             };
             return self.conclude(control, secrets, Err(failure)).await;
         }
-        let deadline = asked + self.attempt.deadline.since(self.attempt.taken_at).to_std();
-        let lost = Arc::new(AtomicBool::new(false));
-        let kept = control.inner.keeper.keep(&self.attempt, asked, lost.clone());
+        let deadline = asked.instant + self.attempt.deadline.since(self.attempt.taken_at).to_std();
+        let kept = control.inner.keeper.keep(store, &self.attempt, asked);
         if let Err(error) = fault::reach(point::BEFORE_EXECUTOR) {
             return Err(self.give_back(control, error.into()).await);
         }
-        let call = Call { attempt: self.attempt.clone(), arguments, deadline, lost };
+        let call = Call { attempt: self.attempt.clone(), arguments, deadline, hold: kept.hold() };
         self.settle = unknown(&self.attempt, "cancelled", "the call was dropped while its executor ran");
         self.executing = true;
         let mut outcome = match tokio::time::timeout_at(deadline.into(), executor(call)).await {

@@ -57,7 +57,8 @@ use tokio::runtime::Runtime;
 
 use crate::attempt::Call;
 use crate::call::{CallOptions, Receipt};
-use crate::error::{Error, Failure};
+use crate::error::Error;
+use crate::executed::Failure;
 use crate::open::Opening;
 
 /// An open store, as [`crate::Control`]; cheap to clone. What only reads is

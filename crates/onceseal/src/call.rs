@@ -11,7 +11,8 @@ use onceseal_core::time::Span;
 
 use crate::attempt::Call;
 use crate::control::{Control, accepted};
-use crate::error::{Error, Failure};
+use crate::error::Error;
+use crate::executed::Failure;
 use crate::permit::Wanted;
 
 /// The terminal answer of a committed action.

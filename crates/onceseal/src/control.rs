@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use onceseal_core::approval::{Answer, Identity, Proof, Revocation, Said};
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
-use onceseal_core::effect::{Finding, Reconcile, Resolve};
+use onceseal_core::effect::{EffectRow, Finding, Reconcile, Resolve};
 use onceseal_core::hash::Hash;
 use onceseal_core::id::{ActionId, ApprovalId};
 use onceseal_core::policy::{Activate, ActivePolicy};
@@ -22,6 +22,8 @@ use onceseal_store::{Store, StoreError};
 use crate::call::Proposing;
 use crate::error::Error;
 use crate::keeper::{Keeper, advance};
+use crate::outcome::without;
+use crate::permit::secrets_of;
 use crate::seen::Seen;
 use crate::sweep::Sweeper;
 use crate::watch::Watch;
@@ -119,6 +121,21 @@ impl Control {
         *self.inner.policy.write().unwrap_or_else(PoisonError::into_inner) = Some(policy);
     }
 
+    /// Reads the store as `read` does, which blocks, away from async tasks.
+    pub(crate) async fn aside<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Control) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let control = self.clone();
+        blocking(move || read(&control)).await
+    }
+
+    /// The newest attempt at an effect.
+    async fn newest_attempt(&self, key: &str) -> Result<Option<EffectRow>, Error> {
+        let key = key.to_owned();
+        self.aside(move |control| control.effect(&key)).await
+    }
+
     /// Records a person's answer to a request. `shown` is the binding hash of
     /// what they were shown.
     ///
@@ -159,7 +176,7 @@ impl Control {
         let effect = self.store().tenant().effect(key);
         let fence = match fence {
             Some(fence) => fence,
-            None => self.effect(key)?.map_or(0, |effect| effect.fence),
+            None => self.newest_attempt(key).await?.map_or(0, |effect| effect.fence),
         };
         let resolve = Resolve { effect, fence, happened, reason, evidence, person };
         accepted(self.submit(Command::Resolve(resolve)).await?)
@@ -167,7 +184,8 @@ impl Control {
 
     /// Asks the remote, by `ask`, what became of the newest attempt at this
     /// effect, and records what it says. `None` from `ask`, or an error, means
-    /// that it cannot tell: nothing is recorded.
+    /// that it cannot tell: nothing is recorded. What the call redacts is taken
+    /// out of what the remote says.
     ///
     /// # Errors
     /// Why the word does not count: `too_early`, `invalid_transition`, …
@@ -176,8 +194,12 @@ impl Control {
         F: FnOnce(String, u64) -> Fut,
         Fut: Future<Output = Option<(Finding, Option<String>)>>,
     {
-        let Some(effect) = self.effect(key)? else { return Err(refused(Code::EffectUnknown.into())) };
+        let Some(effect) = self.newest_attempt(key).await? else {
+            return Err(refused(Code::EffectUnknown.into()));
+        };
         let Some((finding, evidence)) = ask(key.to_owned(), effect.fence).await else { return Ok(None) };
+        let secrets = self.aside(move |control| secrets_of(control, effect.holder)).await?;
+        let (finding, evidence) = (without(finding, &secrets), evidence.map(|text| secrets.hide(text)));
         let stream = self.store().tenant().effect(key);
         let reconcile = Reconcile { effect: stream, fence: effect.fence, finding, evidence, settle };
         accepted(self.submit(Command::Reconcile(reconcile)).await?).map(Some)
@@ -247,11 +269,13 @@ pub(crate) fn owner() -> String {
 }
 
 /// Runs something that blocks on the store away from async tasks.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, Error> {
+pub(crate) async fn blocking<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, Error>
+where
+    T: Send + 'static,
+    E: Into<Error> + Send + 'static,
+{
     match tokio::task::spawn_blocking(work).await {
-        Ok(result) => Ok(result?),
+        Ok(result) => result.map_err(Into::into),
         Err(_) => Err(Error::Unexpected),
     }
 }
@@ -287,3 +311,6 @@ fn concerned(command: &Command) -> Option<StreamId> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

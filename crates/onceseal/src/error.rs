@@ -3,7 +3,6 @@
 use onceseal_core::action::ProposalError;
 use onceseal_core::code::{Code, Retry};
 use onceseal_core::id::{ActionId, ApprovalId, ReceiptId};
-use onceseal_core::json::Value;
 use onceseal_core::reply::Refusal;
 use onceseal_core::time::Timestamp;
 use onceseal_store::StoreError;
@@ -11,7 +10,6 @@ use onceseal_store::mark::MarkError;
 use onceseal_store::place::PlaceError;
 
 use crate::config::ConfigError;
-use crate::secrets::Secrets;
 
 /// Why an action was not committed, or a command not done.
 #[derive(Debug, thiserror::Error)]
@@ -140,64 +138,3 @@ impl Error {
         }
     }
 }
-
-/// How an executor ends without success.
-///
-/// Any `std::error::Error` becomes [`Failure::Unknown`]: what is not known not
-/// to have happened counts as unknown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
-    /// Nothing was done, and the executor knows it.
-    NotExecuted {
-        /// A short code, open in the journal.
-        code: Option<String>,
-        /// Text for people, sealed; cut after 1,024 characters.
-        message: String,
-    },
-    /// It may have been done.
-    Unknown {
-        /// A short code, open in the journal.
-        code: Option<String>,
-        /// Text for people, sealed; cut after 1,024 characters.
-        message: String,
-    },
-}
-
-impl Failure {
-    /// Nothing was done.
-    #[must_use]
-    pub fn not_executed(message: impl Into<String>) -> Failure {
-        Failure::NotExecuted { code: None, message: message.into() }
-    }
-
-    /// It may have been done.
-    #[must_use]
-    pub fn unknown(message: impl Into<String>) -> Failure {
-        Failure::Unknown { code: None, message: message.into() }
-    }
-
-    /// The same without the redacted values of its call.
-    pub(crate) fn without(self, secrets: &Secrets) -> Failure {
-        let hide =
-            |code: Option<String>, message| (code.map(|code| secrets.hide(code)), secrets.hide(message));
-        match self {
-            Failure::NotExecuted { code, message } => {
-                let (code, message) = hide(code, message);
-                Failure::NotExecuted { code, message }
-            }
-            Failure::Unknown { code, message } => {
-                let (code, message) = hide(code, message);
-                Failure::Unknown { code, message }
-            }
-        }
-    }
-}
-
-impl<E: std::error::Error> From<E> for Failure {
-    fn from(error: E) -> Failure {
-        Failure::Unknown { code: None, message: error.to_string() }
-    }
-}
-
-/// What an executor returns.
-pub type Executed = Result<Value, Failure>;

@@ -24,10 +24,38 @@
 //! caller chose not to read on, so the status stands.
 //! A body that ends with a plain connection's end, without a length, cannot be
 //! told from one that breaks off; over TLS it can, and is.
+//!
+//! # As an executor
+//! ```no_run
+//! use std::collections::BTreeSet;
+//!
+//! use onceseal::http::{Client, Request};
+//! use onceseal::{Control, Principal};
+//!
+//! # async fn example(control: Control) -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::builder().build()?;
+//! // By which this remote says that it did nothing.
+//! let not_executed_on = BTreeSet::from([409, 422]);
+//! control
+//!     .action("refund")
+//!     .arg("payment_id", "txn_1")
+//!     .by(Principal::agent("support-agent"))
+//!     .execute(|call| async move {
+//!         let request = Request::new("POST", "https://bank.example/refunds")
+//!             .header("Idempotency-Key", call.effect_key().unwrap_or_default())
+//!             .body(onceseal::core::json::canonical(&call.args().clone().into()));
+//!         client.run(request, &not_executed_on).await
+//!     })
+//!     .await?;
+//! # Ok(())
+//! # }
+//! ```
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use onceseal_core::json::Object;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
@@ -39,8 +67,9 @@ use self::exchange::exchange;
 pub use self::proxy::Proxy;
 use self::request::Ready;
 pub use self::request::Request;
-pub use self::response::{HttpOutcome, Response};
+pub use self::response::Response;
 use self::wire::Wire;
+use crate::executed::Executed;
 
 mod builder;
 mod connect;
@@ -82,7 +111,9 @@ impl Client {
         Builder::default()
     }
 
-    /// Sends one request and reads its response.
+    /// Sends one request and reads its response. An executor that passes its
+    /// error on by `?` leaves the outcome unknown, whatever the error says;
+    /// [`Client::run`] does not.
     ///
     /// Dropping the future closes the connection; unless it was never polled,
     /// nobody then knows whether the request was executed.
@@ -115,6 +146,28 @@ impl Client {
             bytes => Sent::Bytes(bytes),
         };
         Err(SendError { kind, sent, status: wire.status() })
+    }
+
+    /// [`Client::send`] as an executor: `{"status":…}` of a 2xx, or why there is
+    /// none. Statuses in `not_executed_on` say that nothing was done, see
+    /// [`Response::outcome`].
+    ///
+    /// # Errors
+    /// [`Failure`](crate::Failure), by [`Response::outcome`] and
+    /// [`SendError::outcome`].
+    ///
+    /// # Panics
+    /// As [`Client::send`].
+    pub async fn run(&self, request: Request, not_executed_on: &BTreeSet<u16>) -> Executed {
+        match self.send(request).await {
+            Ok(response) => {
+                let mut answered = Object::new();
+                answered.insert("status", response.status);
+                let message = format!("the remote answered with status {}", response.status);
+                response.outcome(not_executed_on).executed(answered, message)
+            }
+            Err(error) => error.outcome().executed((), error.to_string()),
+        }
     }
 
     async fn attempt(

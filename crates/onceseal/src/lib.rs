@@ -13,6 +13,7 @@ mod claim;
 pub mod config;
 mod control;
 mod error;
+mod executed;
 #[cfg(feature = "fault")]
 pub mod fault;
 #[cfg(not(feature = "fault"))]
@@ -20,6 +21,7 @@ mod fault;
 #[cfg(feature = "http")]
 pub mod http;
 mod keeper;
+mod moment;
 mod open;
 mod outcome;
 mod permit;
@@ -36,7 +38,8 @@ pub use attempt::Call;
 pub use audit::{AuditOptions, AuditReport, audit};
 pub use call::{CallOptions, Proposing, Receipt, Resuming};
 pub use control::Control;
-pub use error::{Error, Executed, Failure};
+pub use error::Error;
+pub use executed::{Executed, Failure, Outcome};
 pub use onceseal_core as core;
 pub use onceseal_core::action::Principal;
 pub use onceseal_store as store;

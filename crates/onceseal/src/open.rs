@@ -125,8 +125,7 @@ impl Control {
     pub async fn memory(policy: Arc<ActivePolicy>, clock: Arc<dyn Clock>) -> Result<Control, Error> {
         let options = Options { owner: Some(owner()), clock, ..Options::default() };
         // Away from async tasks: opening waits for the store's first answer.
-        let store = blocking(move || Store::memory(&options)).await?;
-        let control = Control::start(store, None, false)?;
+        let control = blocking(move || Control::start(Store::memory(&options)?, None, false)).await?;
         control.activate(policy, false, None).await?;
         Ok(control)
     }
@@ -191,7 +190,7 @@ impl Control {
         Control::start(store, Some((mark, seen)), opening.sweep)
     }
 
-    fn start(store: Store, mark: Option<(MarkFile, Seen)>, sweep: bool) -> Result<Control, Error> {
+    pub(crate) fn start(store: Store, mark: Option<(MarkFile, Seen)>, sweep: bool) -> Result<Control, Error> {
         let store = Arc::new(store);
         let policy = RwLock::new(policy_for_reading(&store)?);
         let (mark, seen) = mark.unzip();

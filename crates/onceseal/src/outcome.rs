@@ -1,14 +1,15 @@
-//! What of an executor's answer is written down, and in which form.
+//! What of an executor's answer, or the remote's, is written down, and in
+//! which form.
 //!
 //! A committed effect never becomes an error because of what its executor
 //! returned.
 
-use onceseal_core::effect::{Holding, Outcome, Settle};
+use onceseal_core::effect::{Finding, Holding, Outcome, Settle};
 use onceseal_core::json::{self, Limits, Object, Value};
 use onceseal_core::limits;
 use onceseal_core::reply::Attempt;
 
-use crate::error::{Executed, Failure};
+use crate::executed::{Executed, Failure};
 use crate::secrets::Secrets;
 
 /// Codes are open in the journal, so they are words: this many characters of
@@ -28,6 +29,16 @@ pub(crate) fn settle_of(attempt: &Attempt, outcome: &Executed, secrets: &Secrets
     });
     let code = code.map(|code| word(code)).filter(|code| !code.is_empty());
     Settle { attempt: Holding::from(attempt), outcome, code, error, result }
+}
+
+/// What the remote said, without what the call redacts: it knows that as well.
+pub(crate) fn without(finding: Finding, secrets: &Secrets) -> Finding {
+    let Finding::Committed(Some(text)) = finding else { return finding };
+    Finding::Committed(match json::read(text.as_bytes(), &Limits::DATA) {
+        _ if secrets.is_empty() => Some(text),
+        Ok(value) => storable(&value, secrets),
+        Err(_) => Some(secrets.hide(text)),
+    })
 }
 
 fn word(code: &str) -> String {

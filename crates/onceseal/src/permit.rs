@@ -15,8 +15,10 @@ use crate::attempt::{Call, Held};
 use crate::call::{CallOptions, Receipt};
 use crate::claim::Unclaimed;
 use crate::control::{Control, STALE_MAX, refused};
-use crate::error::{Error, Failure};
+use crate::error::Error;
+use crate::executed::Failure;
 use crate::fault::{self, point};
+use crate::moment::Moment;
 use crate::secrets::Secrets;
 use crate::watch::from_now;
 
@@ -82,13 +84,17 @@ impl Wanted {
     async fn permitted(mut self, control: &Control) -> Result<Permitted, Error> {
         let give_up = self.options().wait.map(from_now);
         loop {
-            let asked = Instant::now();
+            let asked = Moment::now(control.store().clock().as_ref());
             let submitted = self.submit(control, Reach::Executing).await?;
             match submitted.reply {
                 Reply::Attempt(attempt) => {
                     let action = attempt.action;
                     let held = Box::new(Held::new(control, attempt, asked));
-                    return match submitted.given.map_or_else(|| Given::recorded(control, action), Ok) {
+                    let given = match submitted.given {
+                        Some(given) => Ok(given),
+                        None => control.aside(move |control| Given::recorded(control, action)).await,
+                    };
+                    return match given {
                         Ok(given) => Ok(Permitted::Attempt(held, given)),
                         Err(error) => Err(held.give_back(control, error).await),
                     };
@@ -103,8 +109,10 @@ impl Wanted {
                     self = self.resuming(action);
                 }
                 Reply::Ended { action, result, code, receipt, stored } => {
-                    let value = control.stored_value(stored)?;
-                    return control.ended(action, result, code, receipt, value).map(Permitted::Answered);
+                    let ended = move |control: &Control| {
+                        control.ended(action, result, code, receipt, control.stored_value(stored)?)
+                    };
+                    return control.aside(ended).await.map(Permitted::Answered);
                 }
                 Reply::Refused(refusal) => match self.elsewhere(control, &refusal, give_up).await? {
                     Elsewhere::Answered(receipt) => return Ok(Permitted::Answered(receipt)),
@@ -128,10 +136,13 @@ impl Wanted {
         };
         match (refusal.code, effect.receipt, give_up) {
             (Code::Duplicate, Some(id), _) => {
-                let value = control.stored_value(effect.stored)?;
-                let action = control.receipt_action(id)?.or(refusal.action).ok_or(Error::Unexpected)?;
-                let fence = effect.fence;
-                Ok(Elsewhere::Answered(Receipt { id: Some(id), action, fence, value, replayed: true }))
+                let (stored, fence, own) = (effect.stored, effect.fence, refusal.action);
+                let replayed = move |control: &Control| {
+                    let value = control.stored_value(stored)?;
+                    let action = control.receipt_action(id)?.or(own).ok_or(Error::Unexpected)?;
+                    Ok(Receipt { id: Some(id), action, fence, value, replayed: true })
+                };
+                control.aside(replayed).await.map(Elsewhere::Answered)
             }
             (Code::InProgress, _, Some(until)) if effect.same_intent == Some(true) => {
                 let ended = control.inner.watch.effect_ended(effect.stream, until).await?;
@@ -217,6 +228,14 @@ impl Given {
         let (policy, name) = control.decided_under(action)?;
         let secrets = secrets(&policy, &name, &arguments);
         Ok(Given { arguments, secrets })
+    }
+}
+
+/// What is redacted of an action, if it is recorded.
+pub(crate) fn secrets_of(control: &Control, action: ActionId) -> Result<Secrets, Error> {
+    match control.action_row(action)? {
+        Some(_) => Given::recorded(control, action).map(|given| given.secrets),
+        None => Ok(Secrets::default()),
     }
 }
 

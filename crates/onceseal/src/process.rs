@@ -25,14 +25,45 @@
 //! Afterwards the terminal is taken back, with its modes as they were if the
 //! program did not end by itself. A caller in the background has no terminal
 //! to lend: a program that reads it then stays stopped until the deadline.
+//!
+//! # As an executor
+//! The executor is dropped at the attempt's deadline, and the program killed
+//! with it. It is stopped before, so that it may end by itself and its end is
+//! known:
+//!
+//! ```no_run
+//! use std::collections::BTreeSet;
+//!
+//! use onceseal::process::{GRACE_MAX, Process};
+//! use onceseal::{Control, Principal};
+//!
+//! # async fn example(control: Control) -> Result<(), onceseal::Error> {
+//! let deploy = Process::new("./deploy").arg("web");
+//! // By which it says that it did nothing.
+//! let not_executed_on = BTreeSet::from([75]);
+//! control
+//!     .action("deploy")
+//!     .arg("service", "web")
+//!     .by(Principal::agent("release-bot"))
+//!     .execute(|call| async move {
+//!         deploy.run(call.deadline() - GRACE_MAX * 2, |_| {}).await.executed(&not_executed_on)
+//!     })
+//!     .await?;
+//! # Ok(())
+//! # }
+//! ```
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-pub use self::ended::{Ended, ProcessOutcome, SpawnErrorKind, classify};
+use onceseal_core::json::Object;
+
+pub use self::ended::{Ended, SpawnErrorKind, classify};
 use self::watch::Watch;
+use crate::executed::Executed;
 
 mod ended;
 mod group;
@@ -94,6 +125,19 @@ pub struct Ran {
     pub ended: Ended,
     /// How long it took, from before the start.
     pub took: Duration,
+}
+
+impl Ran {
+    /// As an executor returns it, by [`classify`]: `{"exit":0}`, or how the
+    /// program ended.
+    ///
+    /// # Errors
+    /// [`Failure`](crate::Failure), unless the program exited with 0.
+    pub fn executed(&self, not_executed_on: &BTreeSet<i32>) -> Executed {
+        let mut exited = Object::new();
+        exited.insert("exit", 0);
+        classify(&self.ended, not_executed_on).executed(exited, self.ended.to_string())
+    }
 }
 
 impl Process {

@@ -6,16 +6,17 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use onceseal_core::approval::Status;
-use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::hash::Hash;
 use onceseal_core::journal::{Index, Key, Row, moment};
 use onceseal_core::reply::Reply;
 use onceseal_core::stream::StreamKind;
 use onceseal_core::time::Timestamp;
+use onceseal_store::executor::is_general;
 use onceseal_store::read::{Page, row_of};
 use onceseal_store::{Store, StoreError, Ticket};
 
+use crate::attempt::again;
 use crate::watch::Waiters;
 
 /// How often, from the opening on; each time up to a quarter more, so that
@@ -73,11 +74,11 @@ impl Sweeper {
 /// active policy does not know, unless another process is sweeping. Returns how
 /// many streams ended. It blocks: not for async code.
 ///
-/// A stream that cannot be decided does not hold up the others: whoever meets
-/// it is told.
+/// A stream that cannot be decided or saved does not hold up the others:
+/// whoever meets it is told.
 ///
 /// # Errors
-/// The store cannot be used.
+/// The store cannot be read, or takes no command at all.
 pub fn sweep(store: &Store) -> Result<usize, StoreError> {
     Rounds::default().sweep(store)
 }
@@ -92,7 +93,8 @@ struct Rounds {
 impl Rounds {
     fn sweep(&mut self, store: &Store) -> Result<usize, StoreError> {
         let swept = store.try_sweep(|| {
-            let mut ended = lapse(store, Index::Due, Vec::new(), moment(store.now()).to_vec())?;
+            let Lapsed { mut ended, .. } =
+                lapse(store, Index::Due, Vec::new(), moment(store.now()).to_vec())?;
             let policy = store.tenant().policy();
             let active = store.read(|snapshot| Ok(row_of(snapshot.stream(&policy)?)))?;
             let active = match active.map(|stored| stored.row) {
@@ -101,8 +103,11 @@ impl Rounds {
             };
             if self.policy != active {
                 let pending = |at| Key::state(StreamKind::Approval, Status::Pending.number(), at).bytes;
-                ended += lapse(store, Index::State, pending(Timestamp::MIN), pending(Timestamp::MAX))?;
-                self.policy = active;
+                let asked = lapse(store, Index::State, pending(Timestamp::MIN), pending(Timestamp::MAX))?;
+                ended += asked.ended;
+                if !asked.again {
+                    self.policy = active;
+                }
             }
             Ok(ended)
         })?;
@@ -110,25 +115,34 @@ impl Rounds {
     }
 }
 
+/// What became of a range.
+#[derive(Default)]
+struct Lapsed {
+    /// How many streams ended.
+    ended: usize,
+    /// Whether one is to be tried again.
+    again: bool,
+}
+
 /// Submits a lapse for every stream in a range of an index; a page of them
 /// shares a batch.
-fn lapse(store: &Store, index: Index, from: Vec<u8>, to: Vec<u8>) -> Result<usize, StoreError> {
+fn lapse(store: &Store, index: Index, from: Vec<u8>, to: Vec<u8>) -> Result<Lapsed, StoreError> {
     let mut page = Page { index, from, to, after: None, newest_first: false, limit: AT_ONCE };
-    let mut ended = 0;
+    let mut lapsed = Lapsed::default();
     loop {
         let found = store.read(|snapshot| snapshot.keys(&page))?;
         let submitted: Result<Vec<Ticket>, StoreError> =
             found.iter().map(|hit| store.submit(Command::Lapse(hit.stream))).collect();
         for answer in submitted?.into_iter().map(Ticket::wait) {
             match answer {
-                Ok(reply) => ended += usize::from(reply == Reply::Done { changed: true }),
-                Err(error) if error.code() == Code::Corrupt => {}
-                Err(error) => return Err(error),
+                Ok(reply) => lapsed.ended += usize::from(reply == Reply::Done { changed: true }),
+                Err(error) if is_general(&error) => return Err(error),
+                Err(error) => lapsed.again |= again(&error),
             }
         }
         match found.into_iter().last() {
             Some(last) => page.after = Some((last.key, last.stream)),
-            None => return Ok(ended),
+            None => return Ok(lapsed),
         }
     }
 }
@@ -139,3 +153,6 @@ fn jitter() -> u8 {
     let _ = getrandom::fill(&mut byte);
     byte[0]
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,7 +49,7 @@ async fn keeper_sweeper_and_writer_stop_when_the_store_is_closed_or_dropped() {
         let opening = opening.clone();
         let found = tokio::task::spawn_blocking(move || Control::found(&opening)).await.expect("no panic");
         let control = found.expect("a store");
-        until_there_are(&["onceseal-keeper", "onceseal-sweepe", "onceseal-writer"]).await;
+        until_there_are(&["onceseal-chores", "onceseal-keeper", "onceseal-sweepe", "onceseal-writer"]).await;
         control.activate(policy.clone(), false, None).await.expect("active");
         let call = control.action("pay").arg("order", format!("{closing}")).by(Principal::agent("bot"));
         // A lease is being kept while the store is closed under it.

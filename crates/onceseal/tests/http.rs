@@ -5,13 +5,17 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::Shutdown;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use onceseal::config::Config;
+use onceseal::core::json::Object;
 use onceseal::http::{
-    Client, HttpOutcome, InvalidRequest, REQUEST_BODY_MAX, REQUEST_HEADERS_MAX, Request, Response, SendError,
+    Client, InvalidRequest, REQUEST_BODY_MAX, REQUEST_HEADERS_MAX, Request, Response, SendError,
     SendErrorKind, Sent,
 };
+use onceseal::store::clock::SystemClock;
+use onceseal::{Control, Error, Outcome, Principal};
 
 use self::server::{PATIENCE, Server, answering, read_request};
 
@@ -41,12 +45,12 @@ async fn send(url: String) -> Result<Response, SendError> {
     client().send(post(url)).await
 }
 
-fn unknown(code: &str) -> HttpOutcome {
-    HttpOutcome::Unknown { code: code.into() }
+fn unknown(code: &str) -> Outcome {
+    Outcome::Unknown { code: code.into() }
 }
 
-fn not_executed(code: &str) -> HttpOutcome {
-    HttpOutcome::NotExecuted { code: code.into() }
+fn not_executed(code: &str) -> Outcome {
+    Outcome::NotExecuted { code: code.into() }
 }
 
 #[tokio::test]
@@ -57,7 +61,7 @@ async fn a_request_arrives_as_it_was_made_and_every_byte_is_counted() {
     assert_eq!(response.status, 201);
     assert_eq!(response.header("x-id"), Some(&b"7"[..]));
     assert_eq!((&response.body[..], response.truncated), (&b"ok"[..], false));
-    assert_eq!(response.outcome(&BTreeSet::new()), HttpOutcome::Committed);
+    assert_eq!(response.outcome(&BTreeSet::new()), Outcome::Committed);
     let request = server.finish();
     assert_eq!(response.sent, request.len() as u64);
     let text = String::from_utf8(request).unwrap();
@@ -76,8 +80,8 @@ async fn a_request_arrives_as_it_was_made_and_every_byte_is_counted() {
 async fn p06_a_status_is_not_executed_only_if_it_was_named() {
     let named = BTreeSet::from([200, 302, 409]);
     let table = [
-        (200, HttpOutcome::Committed),
-        (204, HttpOutcome::Committed),
+        (200, Outcome::Committed),
+        (204, Outcome::Committed),
         (302, not_executed("status_302")),
         (307, unknown("status_307")),
         (400, unknown("status_400")),
@@ -92,6 +96,43 @@ async fn p06_a_status_is_not_executed_only_if_it_was_named() {
         assert_eq!(response.outcome(&named), outcome, "{status}");
         server.finish();
     }
+}
+
+#[tokio::test]
+async fn p06_a_request_that_is_an_executor_ends_as_its_response_says() {
+    let file = b"schema: onceseal.policy/v1\nactions:\n  pay: { effect: 'pay:{order}', decision: allow }\n";
+    let policy = Config::parse(file).unwrap().policy;
+    let control = Control::memory(policy, Arc::new(SystemClock)).await.unwrap();
+    let (client, named) = (client(), BTreeSet::from([409]));
+    let pay = async |order: &str, url: String| {
+        let call = control.action("pay").arg("order", order).by(Principal::agent("bot"));
+        call.execute(|_| client.run(post(url), &named)).await
+    };
+    let answered = async |status: u16| {
+        let server = answering(format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n"));
+        let result = pay(&status.to_string(), server.url("/")).await;
+        server.finish();
+        result
+    };
+    let mut ok = Object::new();
+    ok.insert("status", 201);
+    assert_eq!(answered(201).await.unwrap().value, Some(ok.into()));
+    match answered(409).await {
+        Err(Error::NotExecuted { code, message, .. }) => {
+            assert_eq!(code.as_deref(), Some("status_409"));
+            assert_eq!(message, "the remote answered with status 409");
+        }
+        other => panic!("{other:?}"),
+    }
+    let lost = answered(500).await.unwrap_err();
+    assert!(matches!(lost, Error::Unknown { code: Some(code), .. } if code == "status_500"));
+    // Nobody listens there any more.
+    let gone = Server::start(drop);
+    let url = gone.url("/");
+    send(url.clone()).await.unwrap_err();
+    gone.finish();
+    let refused = pay("gone", url).await.unwrap_err();
+    assert!(matches!(refused, Error::NotExecuted { code: Some(code), .. } if code == "connect"));
 }
 
 #[tokio::test]
@@ -204,7 +245,7 @@ async fn p06_wherever_a_request_is_cut_it_is_not_executed_only_if_nothing_was_wr
         });
         let error = client.send(post(server.url("/"))).await.unwrap_err();
         let arrived = server.finish();
-        let said = matches!(error.outcome(), HttpOutcome::NotExecuted { .. });
+        let said = matches!(error.outcome(), Outcome::NotExecuted { .. });
         assert_eq!(said, error.sent == Sent::Nothing, "cut after {cut}: {error:?}");
         match error.sent {
             Sent::Nothing => assert_eq!(arrived, 0, "cut after {cut}"),
@@ -294,7 +335,7 @@ async fn a_body_over_the_limit_is_cut_and_the_status_stands() {
         let client = Client::builder().response_body(5).build().unwrap();
         let response = client.send(post(server.url("/"))).await.unwrap();
         assert_eq!((response.body.as_slice(), response.truncated), (kept.as_bytes(), truncated));
-        assert_eq!(response.outcome(&BTreeSet::new()), HttpOutcome::Committed);
+        assert_eq!(response.outcome(&BTreeSet::new()), Outcome::Committed);
         server.finish();
     }
 }

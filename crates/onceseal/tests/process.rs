@@ -14,7 +14,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use onceseal::process::{Ended, Event, Process, ProcessOutcome, SpawnErrorKind, classify};
+use onceseal::core::json::Object;
+use onceseal::process::{Ended, Event, Process, SpawnErrorKind, classify};
+use onceseal::{Failure, Outcome};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, test_kill_process, waitid};
 use tempfile::TempDir;
@@ -83,7 +85,7 @@ fn hold_the_clock() -> mpsc::Sender<()> {
 async fn exit_0_is_committed() {
     let ended = ended(&sh("exit 0")).await;
     assert_eq!(ended, Ended::Exit(0));
-    assert_eq!(classify(&ended, &BTreeSet::new()), ProcessOutcome::Committed);
+    assert_eq!(classify(&ended, &BTreeSet::new()), Outcome::Committed);
 }
 
 #[tokio::test]
@@ -91,8 +93,24 @@ async fn p06_an_exit_code_is_not_executed_only_if_it_was_named() {
     let ended = ended(&sh("exit 75")).await;
     assert_eq!(ended, Ended::Exit(75));
     let code = || "exit_75".to_owned();
-    assert_eq!(classify(&ended, &BTreeSet::from([75])), ProcessOutcome::NotExecuted { code: code() });
-    assert_eq!(classify(&ended, &BTreeSet::from([74])), ProcessOutcome::Unknown { code: code() });
+    assert_eq!(classify(&ended, &BTreeSet::from([75])), Outcome::NotExecuted { code: code() });
+    assert_eq!(classify(&ended, &BTreeSet::from([74])), Outcome::Unknown { code: code() });
+}
+
+#[tokio::test]
+async fn p06_a_program_that_is_an_executor_ends_as_its_exit_code_says() {
+    let named = BTreeSet::from([75]);
+    let run = async |script: &str| {
+        let process = sh(script);
+        process.run(Instant::now() + HOUR, |_| {}).await.executed(&named)
+    };
+    let mut exited = Object::new();
+    exited.insert("exit", 0);
+    assert_eq!(run("exit 0").await, Ok(exited.into()));
+    let (code, message) = (Some("exit_75".into()), "the program exited with status 75".into());
+    assert_eq!(run("exit 75").await, Err(Failure::NotExecuted { code, message }));
+    let (code, message) = (Some("exit_1".into()), "the program exited with status 1".into());
+    assert_eq!(run("exit 1").await, Err(Failure::Unknown { code, message }));
 }
 
 #[tokio::test]
@@ -100,7 +118,7 @@ async fn p06_a_program_that_a_signal_ended_is_unknown() {
     let ended = ended(&sh("kill -9 $$")).await;
     assert_eq!(ended, Ended::Signal(9));
     let outcome = classify(&ended, &(0..=255).collect());
-    assert_eq!(outcome, ProcessOutcome::Unknown { code: "signal_9".into() });
+    assert_eq!(outcome, Outcome::Unknown { code: "signal_9".into() });
 }
 
 #[tokio::test]
@@ -120,7 +138,7 @@ async fn a_program_that_never_ran_is_not_executed() {
     for (process, kind) in cases {
         let ended = ended(&process).await;
         assert_eq!(ended, Ended::NotStarted(kind));
-        assert!(matches!(classify(&ended, &BTreeSet::new()), ProcessOutcome::NotExecuted { .. }));
+        assert!(matches!(classify(&ended, &BTreeSet::new()), Outcome::NotExecuted { .. }));
     }
 }
 
@@ -188,7 +206,7 @@ async fn at_the_deadline_the_whole_group_is_killed() {
         let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
         assert_eq!(test_kill_process(pid), Err(Errno::SRCH), "the program lives on");
         let outcome = classify(&ended, &(0..=255).collect());
-        assert_eq!(outcome, ProcessOutcome::Unknown { code: "timed_out".into() });
+        assert_eq!(outcome, Outcome::Unknown { code: "timed_out".into() });
     }
 }
 
@@ -248,7 +266,7 @@ async fn p06_a_status_that_somebody_else_collected_is_unknown() {
         .await;
     assert_eq!(ran.ended, Ended::Lost);
     let outcome = classify(&ran.ended, &BTreeSet::from([0]));
-    assert_eq!(outcome, ProcessOutcome::Unknown { code: "status_lost".into() });
+    assert_eq!(outcome, Outcome::Unknown { code: "status_lost".into() });
 }
 
 #[test]

@@ -6,22 +6,27 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use onceseal::core::code::Code;
 use onceseal::core::id::{ActionId, ApprovalId};
-use onceseal::core::json::{Object, Value};
+use onceseal::core::json::{self, Value};
 use onceseal::core::limits;
 use onceseal::core::policy::{DEFAULT_DEADLINE, DEFAULT_LEASE, Policy};
 use onceseal::core::time::{Span, Timestamp};
-use onceseal::process::{Ended, GRACE_MAX, Process, ProcessOutcome, classify};
-use onceseal::{Call, CallOptions, Error, Failure};
+use onceseal::process::{Ended, GRACE_MAX, Process, classify};
+use onceseal::{Call, CallOptions, Error, Failure, Outcome};
 
 use super::call::{CallArgs, proposed};
 use super::list;
 use crate::context::{Context, wait};
 use crate::error::CliError;
+
+/// Linux takes no longer text in an environment.
+const ARGUMENTS_MAX: usize = 128 << 10;
+/// How often a command that runs looks whether its lease still holds.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Run a command as the one attempt at an action
 ///
@@ -33,8 +38,9 @@ use crate::error::CliError;
 /// What is decided, shown and approved is the action, its name and arguments; the command after `--` is no part of it
 /// and is not bound. Pass what matters as --arg, and keep the command in a script that the agent cannot change.
 ///
-/// The command finds ONCESEAL_ACTION, ONCESEAL_ATTEMPT and, if the action has one, ONCESEAL_EFFECT_KEY in its
-/// environment. It runs in a process group of its own, which is stopped at the deadline. Its output passes through;
+/// The command finds ONCESEAL_ACTION, ONCESEAL_ATTEMPT, ONCESEAL_ARGUMENTS (the arguments that were decided and
+/// approved, as JSON, up to 128 KiB) and, if the action has one, ONCESEAL_EFFECT_KEY in its environment. It runs in a
+/// process group of its own, which is stopped at the deadline and when its lease is lost. Its output passes through;
 /// with --json the outcome is the last line of stdout, or an error object the last of stderr.
 #[derive(Debug, Args)]
 pub(crate) struct Exec {
@@ -155,7 +161,7 @@ struct Program {
 struct Ran {
     call: Call,
     /// How it ended, and what that says; nothing while it has not.
-    ended: Option<(Ended, ProcessOutcome)>,
+    ended: Option<(Ended, Outcome)>,
 }
 
 impl Program {
@@ -181,19 +187,31 @@ impl Program {
             ("ONCESEAL_ATTEMPT".into(), call.fence().to_string().into()),
         ];
         env.extend(call.effect_key().map(|key| ("ONCESEAL_EFFECT_KEY".into(), key.into())));
-        let process = Process { env, grace, ..self.process.clone() };
-        let ran = process.run(call.deadline() - grace * 2, |_| {}).await;
-        let message = ran.ended.to_string();
-        let outcome = classify(&ran.ended, &self.not_executed_on);
-        self.ran.replace(Some(Ran { call, ended: Some((ran.ended, outcome.clone())) }));
-        match outcome {
-            ProcessOutcome::Committed => {
-                let mut result = Object::new();
-                result.insert("exit", 0);
-                Ok(result.into())
-            }
-            ProcessOutcome::NotExecuted { code } => Err(Failure::NotExecuted { code: Some(code), message }),
-            ProcessOutcome::Unknown { code } => Err(Failure::Unknown { code: Some(code), message }),
+        let arguments = json::canonical(&call.args().clone().into());
+        if arguments.len() < ARGUMENTS_MAX {
+            env.push(("ONCESEAL_ARGUMENTS".into(), arguments.into()));
         }
+        let process = Process { env, grace, ..self.process.clone() };
+        let ran = tokio::select! {
+            ran = process.run(call.deadline() - grace * 2, |_| {}) => ran,
+            // Its process group is killed with it.
+            () = lost(&call) => {
+                let message = "the lease ended while the command ran, and it was stopped".to_owned();
+                return Err(Failure::Unknown { code: Some("lease_lost".to_owned()), message });
+            }
+        };
+        let outcome = classify(&ran.ended, &self.not_executed_on);
+        self.ran.replace(Some(Ran { call, ended: Some((ran.ended, outcome)) }));
+        ran.executed(&self.not_executed_on)
     }
+}
+
+/// Waits until somebody else may answer for this attempt: whatever the command
+/// would still do comes too late.
+async fn lost(call: &Call) {
+    while !call.is_lost() {
+        tokio::time::sleep(LOOK).await;
+    }
+    // One that has ended meanwhile is heard first.
+    tokio::time::sleep(LOOK).await;
 }

@@ -159,14 +159,27 @@ fn p04_a_command_that_outlives_its_lease_and_is_answered_for_is_told_so() {
 }
 
 #[test]
-fn the_command_learns_action_attempt_and_effect_key() {
+fn the_command_learns_what_was_approved_action_attempt_and_effect_key() {
     let project = Project::new();
-    let script = "echo $ONCESEAL_ACTION $ONCESEAL_ATTEMPT $ONCESEAL_EFFECT_KEY";
+    let script = "echo $ONCESEAL_ARGUMENTS; echo $ONCESEAL_ACTION $ONCESEAL_ATTEMPT $ONCESEAL_EFFECT_KEY";
     let id = "act_000000000000700080000000000000aa";
     let ran = project.ok(&refund("txn_1", 1, &["--id", id], script).each());
-    assert_eq!(ran.stdout, format!("{id} 1 refund:txn_1\n"));
+    let arguments = r#"{"amount":1,"payment_id":"txn_1"}"#;
+    assert_eq!(ran.stdout, format!("{arguments}\n{id} 1 refund:txn_1\n"));
     let none = project.ok(&["exec", "customer.read", "--", "sh", "-c", "echo [$ONCESEAL_EFFECT_KEY]"]);
     assert_eq!(none.stdout, "[]\n");
+}
+
+#[test]
+fn p04_a_command_whose_lease_is_lost_is_stopped() {
+    let project = Project::new();
+    // As on a machine that is suspended for longer than the lease.
+    let script = "kill -STOP $PPID; sleep 1.2; kill -CONT $PPID; sleep 60; echo late >> calls";
+    let begun = std::time::Instant::now();
+    let ran = project.run(&refund("txn_1", 1, &["--lease", "1s", "--json"], script).each());
+    assert!(begun.elapsed() < std::time::Duration::from_secs(30), "it is not waited for");
+    assert_eq!((ran.code, project.read("calls").as_str()), (1, ""), "{ran:?}");
+    assert_eq!(project.json(&["effects", "show", "refund:txn_1"])["state"], "ambiguous");
 }
 
 #[test]

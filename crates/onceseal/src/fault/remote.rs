@@ -9,7 +9,7 @@ use onceseal_core::json::{self, Object, Value};
 use tokio::sync::Notify;
 
 use crate::attempt::Call;
-use crate::error::{Executed, Failure};
+use crate::executed::{Executed, Failure};
 
 /// How one call goes.
 #[derive(Debug, Clone, Copy)]

@@ -8,7 +8,8 @@ use std::io;
 
 use thiserror::Error;
 
-use super::{HttpOutcome, REQUEST_BODY_MAX, REQUEST_HEADERS_MAX};
+use super::{REQUEST_BODY_MAX, REQUEST_HEADERS_MAX};
+use crate::executed::Outcome;
 
 /// There is no whole response.
 #[derive(Debug)]
@@ -115,11 +116,11 @@ impl SendError {
     /// What the error says about the effect: not executed if nothing had left,
     /// else unknown.
     #[must_use]
-    pub fn outcome(&self) -> HttpOutcome {
+    pub fn outcome(&self) -> Outcome {
         let code = self.kind.code().to_owned();
         match self.sent {
-            Sent::Nothing => HttpOutcome::NotExecuted { code },
-            Sent::Bytes(_) | Sent::ToProxy(_) => HttpOutcome::Unknown { code },
+            Sent::Nothing => Outcome::NotExecuted { code },
+            Sent::Bytes(_) | Sent::ToProxy(_) => Outcome::Unknown { code },
         }
     }
 }

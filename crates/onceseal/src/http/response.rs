@@ -6,6 +6,7 @@ use std::fmt;
 use hyper::header::HeaderMap;
 
 use super::exchange::Answer;
+use crate::executed::Outcome;
 
 /// A response that came to its end, or to the limit of its body.
 ///
@@ -26,24 +27,6 @@ pub struct Response {
     headers: HeaderMap,
 }
 
-/// What an attempt over HTTP says about the effect. The codes are short, lower
-/// case, and the same for the same end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HttpOutcome {
-    /// It happened.
-    Committed,
-    /// It did not happen.
-    NotExecuted {
-        /// Why, such as `status_409` or `connect`.
-        code: String,
-    },
-    /// Nobody knows whether it happened.
-    Unknown {
-        /// Why, such as `status_500` or `timeout`.
-        code: String,
-    },
-}
-
 impl Response {
     pub(super) fn new(answer: Answer, relayed: bool, sent: u64) -> Self {
         let Answer { status, headers, body, truncated } = answer;
@@ -61,14 +44,14 @@ impl Response {
     /// [`relayed`](Self::relayed), and everything else, redirects included, is
     /// unknown. A 2xx in `not_executed_on` has no meaning.
     #[must_use]
-    pub fn outcome(&self, not_executed_on: &BTreeSet<u16>) -> HttpOutcome {
+    pub fn outcome(&self, not_executed_on: &BTreeSet<u16>) -> Outcome {
         let code = || format!("status_{}", self.status);
         match self.status {
-            200..=299 => HttpOutcome::Committed,
+            200..=299 => Outcome::Committed,
             status if !self.relayed && not_executed_on.contains(&status) => {
-                HttpOutcome::NotExecuted { code: code() }
+                Outcome::NotExecuted { code: code() }
             }
-            _ => HttpOutcome::Unknown { code: code() },
+            _ => Outcome::Unknown { code: code() },
         }
     }
 }

@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 
+use crate::executed::Outcome;
+
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -43,35 +45,17 @@ pub enum SpawnErrorKind {
     System(Option<i32>),
 }
 
-/// What a program's end says about the effect. The codes are short, lower
-/// case, and the same for the same end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ProcessOutcome {
-    /// It happened.
-    Committed,
-    /// It did not happen.
-    NotExecuted {
-        /// Why, such as `exit_75` or `program_not_found`.
-        code: String,
-    },
-    /// Nobody knows whether it happened.
-    Unknown {
-        /// Why, such as `exit_1`, `signal_9` or `timed_out`.
-        code: String,
-    },
-}
-
 /// What an end says about the effect: exit 0 is committed, a program that
 /// never started and the exit codes in `not_executed_on` are not executed, and
 /// everything else is unknown. A 0 in `not_executed_on` has no meaning.
 #[must_use]
-pub fn classify(ended: &Ended, not_executed_on: &BTreeSet<i32>) -> ProcessOutcome {
+pub fn classify(ended: &Ended, not_executed_on: &BTreeSet<i32>) -> Outcome {
     let code = ended.code();
     match ended {
-        Ended::Exit(0) => ProcessOutcome::Committed,
-        Ended::Exit(status) if not_executed_on.contains(status) => ProcessOutcome::NotExecuted { code },
-        Ended::NotStarted(_) => ProcessOutcome::NotExecuted { code },
-        Ended::Exit(_) | Ended::Signal(_) | Ended::TimedOut | Ended::Lost => ProcessOutcome::Unknown { code },
+        Ended::Exit(0) => Outcome::Committed,
+        Ended::Exit(status) if not_executed_on.contains(status) => Outcome::NotExecuted { code },
+        Ended::NotStarted(_) => Outcome::NotExecuted { code },
+        Ended::Exit(_) | Ended::Signal(_) | Ended::TimedOut | Ended::Lost => Outcome::Unknown { code },
     }
 }
 
@@ -143,19 +127,19 @@ impl fmt::Display for SpawnErrorKind {
 mod tests {
     use super::*;
 
-    fn unknown(code: &str) -> ProcessOutcome {
-        ProcessOutcome::Unknown { code: code.into() }
+    fn unknown(code: &str) -> Outcome {
+        Outcome::Unknown { code: code.into() }
     }
 
-    fn not_executed(code: &str) -> ProcessOutcome {
-        ProcessOutcome::NotExecuted { code: code.into() }
+    fn not_executed(code: &str) -> Outcome {
+        Outcome::NotExecuted { code: code.into() }
     }
 
     #[test]
     fn p06_only_named_exit_codes_and_programs_that_never_ran_are_not_executed() {
         let named = BTreeSet::from([0, 75]);
         let table = [
-            (Ended::Exit(0), ProcessOutcome::Committed),
+            (Ended::Exit(0), Outcome::Committed),
             (Ended::Exit(75), not_executed("exit_75")),
             (Ended::Exit(1), unknown("exit_1")),
             (Ended::Exit(127), unknown("exit_127")),

@@ -1,8 +1,10 @@
 //! A canary in a redacted argument, in what executors say, and in a panic: it
 //! is where the approver and the executor look, and nowhere else. Section L.
 
+use onceseal::core::effect::Finding;
 use onceseal::core::json::{self, Object, Value};
 use onceseal::core::stream::StreamKind;
+use onceseal::core::time::Span;
 use onceseal::render;
 use onceseal::views::Filter;
 use onceseal::{Call, Control, Error, Failure, Proposing};
@@ -106,6 +108,55 @@ async fn ua_154_what_an_executor_says_of_a_secret_is_written_down_without_it() {
     }
 }
 
+/// A fraction, where the policy takes them.
+const FRACTIONS: &str = "
+schema: onceseal.policy/v1
+actions:
+  measure: { floats: allow, redact: [reading], effect: 'measure:{order}', decision: allow }
+";
+
+#[tokio::test]
+async fn p13_a_redacted_fraction_is_stored_nowhere_in_clear() {
+    let secret = "1234.5678";
+    let mut echoed = Object::new();
+    echoed.insert("reading", Value::Float(1234.5678));
+    echoed.insert(secret, Value::List(vec![Value::Float(1234.5678)]));
+    for world in [World::memory(FRACTIONS).await, World::sqlite(FRACTIONS).await] {
+        let measure =
+            || world.control.action("measure").arg("order", "o").arg("reading", Value::Float(1234.5678));
+        let result = echoed.clone();
+        let receipt = measure().by(bot()).execute(|_| async { Ok::<_, Failure>(result) }).await;
+        let document = json::canonical(&world.receipt(&receipt.expect("committed")));
+        assert!(!document.contains(secret), "{document}");
+        let replayed = measure().by(bot()).replay().execute(never).await.expect("replayed");
+        assert!(!format!("{replayed:?}").contains(secret), "{replayed:?}");
+    }
+}
+
+#[tokio::test]
+async fn p13_an_error_that_quotes_what_was_sent_is_written_down_without_it() {
+    let secret = "Zoë \"Zed\" 4242";
+    let sent = json::canonical(&secret.into());
+    let quoted = [
+        format!("400 {{\"field\":{sent}}}"),
+        format!("{:?}", std::io::Error::other(sent.clone())),
+        r#"no such holder Zo\u00eb \"Zed\" 4242"#.to_owned(),
+        "GET /holders/Zo%C3%AB%20%22Zed%22%204242 timed out".to_owned(),
+        "POST name=Zo%c3%ab+%22Zed%22+4242 timed out".to_owned(),
+    ];
+    for world in World::both().await {
+        for (at, text) in quoted.iter().enumerate() {
+            let call = world.pay(&format!("o{at}"), 5).arg("card", secret);
+            let lost = call.execute(|_| async { Err::<(), _>(Failure::unknown(text)) }).await;
+            let error = lost.expect_err("unknown");
+            let row = world.control.effect(&format!("pay:o{at}")).expect("readable").expect("there");
+            for text in [error.to_string(), row.private.error.expect("a text")] {
+                assert!(text.contains("[redacted]") && !text.contains("Zed"), "{text}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn p13_the_approver_and_the_executor_see_what_nobody_else_does() {
     for world in World::both().await {
@@ -121,6 +172,22 @@ async fn p13_the_approver_and_the_executor_see_what_nobody_else_does() {
         });
         assert_error_hidden("a resumed call", &receipt.await.expect_err("unknown"));
         assert_store_hidden(&world.control);
+    }
+}
+
+#[tokio::test]
+async fn p13_what_the_remote_says_of_a_secret_is_written_down_without_it() {
+    for world in World::both().await {
+        let lost = call(&world, "o", 5).execute(|_| async { Err::<(), _>(Failure::unknown("lost")) }).await;
+        assert!(lost.is_err());
+        let found = Finding::Committed(Some(json::canonical(&card_value())));
+        let asked = async |_, _| Some((found, Some(format!("charge of {CANARY}"))));
+        world.control.reconcile("pay:o", Span::seconds(1), asked).await.expect("recorded");
+        assert_store_hidden(&world.control);
+        let replayed = call(&world, "o", 5).replay().execute(never).await.expect("replayed");
+        let value = replayed.value.expect("a result");
+        assert_hidden("what was reconciled", &json::canonical(&value));
+        assert_eq!(value.as_object().and_then(|card| card.get("number")), Some(&"[redacted]".into()));
     }
 }
 

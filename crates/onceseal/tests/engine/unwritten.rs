@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use onceseal::core::code::Code;
 use onceseal::core::effect::EffectState;
@@ -133,8 +132,9 @@ async fn with_less_than_half_the_lease_left_the_executor_is_not_called() {
     let _alone = fault::alone();
     for world in World::both().await {
         // The process is stopped for a while, as by a debugger or a full disk.
-        fault::on(point::AFTER_RESERVE, || {
-            std::thread::sleep(Duration::from_millis(510));
+        let clock = world.clock.clone();
+        fault::on(point::AFTER_RESERVE, move || {
+            clock.advance(500_001);
             Ok(())
         });
         match quick(&world, "o").execute(never).await {

@@ -5,7 +5,8 @@ use std::io::{Read, Write, copy};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::thread;
 
-use onceseal::http::{Client, HttpOutcome, Proxy, Request, SendErrorKind, Sent};
+use onceseal::Outcome;
+use onceseal::http::{Client, Proxy, Request, SendErrorKind, Sent};
 
 use super::server::{Identity, PATIENCE, Server, answering, read_request};
 use super::{post, unknown};
@@ -53,14 +54,14 @@ async fn what_cannot_be_sent_is_not_executed_through_a_proxy_too() {
     let client = client("127.0.0.1:9".parse().unwrap());
     let error = client.send(Request::new("GET", "http://remote.invalid/ ")).await.unwrap_err();
     assert_eq!(error.sent, Sent::Nothing);
-    assert!(matches!(error.outcome(), HttpOutcome::NotExecuted { .. }));
+    assert!(matches!(error.outcome(), Outcome::NotExecuted { .. }));
 }
 
 #[tokio::test]
 async fn p06_through_a_plain_proxy_no_status_is_not_executed() {
     let named = BTreeSet::from([407, 503]);
     for (status, outcome) in
-        [(200, HttpOutcome::Committed), (407, unknown("status_407")), (503, unknown("status_503"))]
+        [(200, Outcome::Committed), (407, unknown("status_407")), (503, unknown("status_503"))]
     {
         let proxy = answering(format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n"));
         let response = client(proxy.address).send(post("http://remote.invalid:81/a?b".into())).await.unwrap();
@@ -118,7 +119,7 @@ async fn through_a_tunnel_the_remote_itself_is_heard() {
     let response = client.send(post(url)).await.unwrap();
     assert!(!response.relayed);
     let outcome = response.outcome(&BTreeSet::from([409]));
-    assert_eq!(outcome, HttpOutcome::NotExecuted { code: "status_409".into() });
+    assert_eq!(outcome, Outcome::NotExecuted { code: "status_409".into() });
     let request = remote.finish();
     assert!(request.starts_with("POST /pay HTTP/1.1\r\n"), "{request}");
     assert!(!request.contains("hunter2"), "{request}");

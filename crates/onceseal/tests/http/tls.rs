@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 
-use onceseal::http::{Client, HttpOutcome, SendErrorKind, Sent};
+use onceseal::Outcome;
+use onceseal::http::{Client, SendErrorKind, Sent};
 
 use super::server::{Identity, PATIENCE, Server, answering, read_request};
 use super::{client, post, unknown};
@@ -27,7 +28,7 @@ async fn a_request_over_tls_is_committed_and_counted_as_it_is_on_the_wire() {
         request.len() as u64
     });
     let response = client.send(post(url(&server))).await.unwrap();
-    assert_eq!(response.outcome(&BTreeSet::new()), HttpOutcome::Committed);
+    assert_eq!(response.outcome(&BTreeSet::new()), Outcome::Committed);
     // A handshake alone is some hundred bytes.
     assert!(response.sent > server.finish() + 200, "{response:?}");
 }
@@ -101,7 +102,7 @@ async fn p06_a_body_without_a_length_must_end_with_the_end_of_tls() {
         let answer = client.send(post(url(&server))).await;
         let outcome =
             answer.map_or_else(|error| error.outcome(), |response| response.outcome(&BTreeSet::new()));
-        assert_eq!(outcome, if polite { HttpOutcome::Committed } else { unknown("broken_exchange") });
+        assert_eq!(outcome, if polite { Outcome::Committed } else { unknown("broken_exchange") });
         server.finish();
     }
 }

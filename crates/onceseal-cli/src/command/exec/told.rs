@@ -2,13 +2,15 @@
 
 use std::process::ExitCode;
 
+use onceseal::Outcome;
 use onceseal::core::action::Action;
 use onceseal::core::code::{Code, Retry};
 use onceseal::core::id::{ActionId, ApprovalId};
 use onceseal::core::json::{Object, Value};
 use onceseal::core::policy::Policy;
+use onceseal::core::reply::Refusal;
 use onceseal::core::stream::own_effect_key;
-use onceseal::process::{Ended, ProcessOutcome};
+use onceseal::process::Ended;
 use onceseal::{Control, Error, Receipt};
 
 use super::Ran;
@@ -101,7 +103,10 @@ pub(super) fn not_done(
                 .about_receipt(*receipt)
                 .next("the effect is free: the same command tries again")
         }
-        (Error::Unknown { unrecorded: Some(cause), .. }, Some(ran)) => unrecorded(ran, cause),
+        (Error::Unknown { unrecorded: Some(cause), .. }, Some(ran)) => match &**cause {
+            Error::Refused(refusal) if refusal.code == Code::Fenced => fenced(control, refusal, ran),
+            cause => unrecorded(ran, cause),
+        },
         (Error::Unknown { action: id, receipt, message, .. }, _) => {
             let message_of = format!("it is unknown whether {} happened", action.name);
             let told = CliError::new(error.code(), message_of, REFUSED)
@@ -114,13 +119,7 @@ pub(super) fn not_done(
                 None => told,
             }
         }
-        // Somebody else has answered, and what the command did is kept beside that.
-        (Error::Refused(refusal), Some(ran)) if refusal.code == Code::Fenced => {
-            refused::explained(control, refusal)
-                .because(format!("the command ran: {}", ran.end()))
-                .about("action", ran.call.action().to_string())
-                .about("effect_key", ran.key())
-        }
+        (Error::Refused(refusal), Some(ran)) if refusal.code == Code::Fenced => fenced(control, refusal, ran),
         (_, Some(ran)) => unrecorded(ran, &error),
         (_, None) => not_run(control, policy, action, error),
     };
@@ -128,6 +127,14 @@ pub(super) fn not_done(
         Some(ran) => told.about("child", ran.child()),
         None => told,
     }
+}
+
+/// Somebody else has answered, and what the command did is kept beside that.
+fn fenced(control: &Control, refusal: &Refusal, ran: &Ran) -> CliError {
+    refused::explained(control, refusal)
+        .because(format!("the command ran: {}", ran.end()))
+        .about("action", ran.call.action().to_string())
+        .about("effect_key", ran.key())
 }
 
 /// The command may have acted, and the store does not know how it ended: the
@@ -161,13 +168,13 @@ fn unrecorded(ran: &Ran, cause: &Error) -> CliError {
     let told = told.next(format!("onceseal effects show {key}")).next("and once its lease has ended");
     let resolve = format!("onceseal resolve {key} --fence {}", call.fence());
     match &ran.ended {
-        Some((_, ProcessOutcome::Committed)) => {
+        Some((_, Outcome::Committed)) => {
             told.next(format!("{resolve} --committed --reason 'the command exited with status 0'"))
         }
-        Some((ended, ProcessOutcome::NotExecuted { .. })) => {
+        Some((ended, Outcome::NotExecuted { .. })) => {
             told.next(format!("{resolve} --failed --reason {}", shell(&ended.to_string())))
         }
-        Some((_, ProcessOutcome::Unknown { .. })) | None => told
+        Some((_, Outcome::Unknown { .. })) | None => told
             .next("look at the remote whether it happened; then one of")
             .next(format!("{resolve} --committed --reason '…'"))
             .next(format!("{resolve} --failed --reason '…'")),

@@ -1,0 +1,140 @@
+//! What has to be done and nobody waits for: outcomes of attempts whose caller
+//! has gone, and the mark.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use onceseal_core::command::Command;
+use onceseal_core::effect::Settle;
+use onceseal_core::reply::Reply;
+use onceseal_store::mark::MarkFile;
+use onceseal_store::{Store, StoreError, Ticket};
+
+use super::timed::Timed;
+use super::{PAUSES, advance};
+use crate::attempt::{again, dropped};
+use crate::fault::{self, point};
+use crate::watch::Waiters;
+
+/// The mark moves at most so often.
+const MARK_EVERY: Duration = Duration::from_secs(1);
+
+/// An outcome to record that nobody waits for.
+pub(super) struct Orphan {
+    pub(super) settle: Settle,
+    /// From here on the lease's lapse is left to speak for it.
+    pub(super) until: Instant,
+}
+
+/// What there is to do.
+pub(super) enum Chore {
+    Settle(Orphan),
+    /// An answer that may hand out an attempt.
+    Answer(Ticket),
+    Mark,
+}
+
+/// A chore on its way.
+enum Begun {
+    Settle(Orphan, Result<Ticket, StoreError>),
+    Answer(Ticket),
+    Mark,
+}
+
+#[derive(Default)]
+pub(super) struct Chores {
+    tasks: Timed<Chore>,
+    /// Whether the mark is going to move.
+    marking: AtomicBool,
+}
+
+/// What the thread works with.
+pub(super) struct Tools {
+    pub(super) store: Arc<Store>,
+    pub(super) mark: Option<Arc<MarkFile>>,
+    pub(super) waiters: Arc<Waiters>,
+}
+
+impl Chores {
+    pub(super) fn add(&self, chore: Chore) {
+        self.tasks.add(Instant::now(), chore);
+    }
+
+    /// The mark moves before long.
+    pub(super) fn mark(&self) {
+        if !self.marking.swap(true, Ordering::AcqRel) {
+            self.tasks.add(Instant::now() + MARK_EVERY, Chore::Mark);
+        }
+    }
+
+    pub(super) fn stop(&self) {
+        self.tasks.stop();
+    }
+
+    /// Does what is due until it is stopped, and then everything once more.
+    pub(super) fn work(&self, tools: &Tools) {
+        loop {
+            let (due, stopped) = self.tasks.due();
+            if due.is_empty() {
+                return;
+            }
+            let begin = |number| {
+                let (pause, chore) = self.tasks.take(number)?;
+                Some((pause, tools.begin(chore)))
+            };
+            // All are submitted before any is waited for: they share a batch. The
+            // mark is last, since it waits for more than the store.
+            let mut begun: Vec<_> = due.into_iter().filter_map(begin).collect();
+            begun.sort_by_key(|(_, begun)| matches!(begun, Begun::Mark));
+            for (pause, begun) in begun {
+                if let Some(chore) = self.finish(tools, begun).filter(|_| !stopped) {
+                    self.tasks.add_with((Instant::now() + pause, (pause * 2).min(PAUSES.1)), chore);
+                }
+            }
+        }
+    }
+
+    /// Waits for what was begun; what is left to do comes back.
+    fn finish(&self, tools: &Tools, begun: Begun) -> Option<Chore> {
+        match begun {
+            Begun::Settle(orphan, ticket) => {
+                let answer = ticket.and_then(Ticket::wait);
+                tools.waiters.wake(&orphan.settle.attempt.effect);
+                match answer {
+                    Err(error) if again(&error) && Instant::now() < orphan.until => {
+                        Some(Chore::Settle(orphan))
+                    }
+                    _ => None,
+                }
+            }
+            Begun::Answer(ticket) => {
+                if let Ok(Reply::Attempt(attempt)) = ticket.wait() {
+                    let until = Instant::now() + attempt.lease.to_std();
+                    self.add(Chore::Settle(Orphan { settle: dropped(&attempt), until }));
+                }
+                None
+            }
+            Begun::Mark => {
+                self.marking.store(false, Ordering::Release);
+                // A mark that cannot be moved makes the next open know less, nothing else.
+                let _ = advance(&tools.store, tools.mark.as_deref());
+                None
+            }
+        }
+    }
+}
+
+impl Tools {
+    fn begin(&self, chore: Chore) -> Begun {
+        match chore {
+            Chore::Settle(orphan) => {
+                let settle = Command::Settle(orphan.settle.clone());
+                let ticket = fault::reach(point::BEFORE_SETTLE).and_then(|()| self.store.submit(settle));
+                Begun::Settle(orphan, ticket)
+            }
+            Chore::Answer(ticket) => Begun::Answer(ticket),
+            Chore::Mark => Begun::Mark,
+        }
+    }
+}
