@@ -12,7 +12,7 @@ use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::effect::{Holding, Outcome, Settle};
 use onceseal_core::id::{ActionId, ReceiptId};
-use onceseal_core::json::Object;
+use onceseal_core::json::{Object, Value};
 use onceseal_core::reply::{Attempt, Reply};
 use onceseal_store::StoreError;
 
@@ -131,7 +131,7 @@ impl Held {
                 code: Some("lease_half_gone".to_owned()),
                 message: "the store took more than half of the lease to answer".to_owned(),
             };
-            return self.conclude(control, secrets, Err(failure)).await;
+            return self.conclude(control, secrets, Err(failure), false).await;
         }
         let deadline = asked.instant + self.attempt.deadline.since(self.attempt.taken_at).to_std();
         let kept = control.inner.keeper.keep(store, &self.attempt, asked);
@@ -153,7 +153,7 @@ impl Held {
             outcome = Err(Failure::unknown(error.to_string()));
         }
         drop(kept);
-        self.conclude(control, secrets, outcome).await
+        self.conclude(control, secrets, outcome, true).await
     }
 
     /// Records that nothing was done, because of this.
@@ -165,31 +165,41 @@ impl Held {
         because
     }
 
-    /// Records the outcome, and tells the caller about it.
+    /// Records the outcome, and tells the caller about it. `ran`: it is the
+    /// executor's.
     async fn conclude(
         mut self,
         control: &Control,
         secrets: &Secrets,
         outcome: Executed,
+        ran: bool,
     ) -> Result<Receipt, Error> {
         let outcome = outcome.map_err(|failure| failure.without(secrets));
         self.settle = settle_of(&self.attempt, &outcome, secrets);
         let (action, fence) = (self.attempt.action, self.attempt.fence);
         let recorded = self.record(control).await;
-        match outcome {
-            Ok(value) => {
-                let value = Some(value).filter(|value| *value != onceseal_core::json::Value::Null);
-                Ok(Receipt { id: recorded?, action, fence, value, replayed: false })
+        let unsettled = |returned, because| match ran {
+            true => Error::Unsettled { action, fence, returned, because: Box::new(because) },
+            false => because,
+        };
+        match (outcome, recorded) {
+            (Ok(value), Ok(id)) => {
+                let value = Some(value).filter(|value| *value != Value::Null);
+                Ok(Receipt { id, action, fence, value, replayed: false })
             }
-            Err(Failure::NotExecuted { code, message }) => {
-                Err(Error::NotExecuted { action, receipt: recorded?, code, message })
+            (Ok(value), Err(because)) => Err(unsettled(Ok(secrets.hide_in(value)), because)),
+            (Err(Failure::NotExecuted { code, message }), Ok(receipt)) => {
+                Err(Error::NotExecuted { action, receipt, code, message, ran })
             }
-            Err(Failure::Unknown { code, message }) => {
+            (Err(failure @ Failure::NotExecuted { .. }), Err(because)) => {
+                Err(unsettled(Err(failure), because))
+            }
+            (Err(Failure::Unknown { code, message }), recorded) => {
                 let (receipt, unrecorded) = match recorded {
                     Ok(receipt) => (receipt, None),
                     Err(error) => (None, Some(Box::new(error))),
                 };
-                Err(Error::Unknown { action, receipt, code, message, unrecorded })
+                Err(Error::Unknown { action, receipt, code, message, unrecorded, ran })
             }
         }
     }

@@ -170,8 +170,10 @@ impl Proposing {
     /// executor started was not executed.
     ///
     /// # Errors
-    /// [`Error::NotExecuted`] and [`Error::Unknown`] after the executor ran; all
-    /// others before it.
+    /// [`Error::ran`] says whether the executor ran. After it ran there are three:
+    /// [`Error::NotExecuted`] and [`Error::Unknown`], which an action that ended
+    /// earlier is answered with as well, and [`Error::Unsettled`]. All others come
+    /// before it.
     pub async fn execute<F, Fut, T, E>(self, executor: F) -> Result<Receipt, Error>
     where
         F: FnOnce(Call) -> Fut,

@@ -10,6 +10,7 @@ use onceseal_store::mark::MarkError;
 use onceseal_store::place::PlaceError;
 
 use crate::config::ConfigError;
+use crate::executed::{Executed, Failure};
 
 /// Why an action was not committed, or a command not done.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +37,7 @@ pub enum Error {
         /// The request.
         approval: ApprovalId,
     },
-    /// The executor said that nothing was done.
+    /// The executor said that nothing was done, or could not be started.
     #[error("not executed: {message}")]
     NotExecuted {
         /// The action.
@@ -47,6 +48,9 @@ pub enum Error {
         code: Option<String>,
         /// What the executor said.
         message: String,
+        /// Whether the executor of this call said it. If not, it was not started,
+        /// or this is the answer that the action had before.
+        ran: bool,
     },
     /// The executor ended without saying whether it acted. Nothing new starts
     /// under the effect key until somebody finds out.
@@ -62,6 +66,24 @@ pub enum Error {
         message: String,
         /// Why the outcome could not be recorded either, if so.
         unrecorded: Option<Box<Error>>,
+        /// Whether the executor of this call did. If not, this is the answer that
+        /// the action had before.
+        ran: bool,
+    },
+    /// The executor ran and said whether it acted, and that did not become the
+    /// outcome: it could not be recorded, or somebody else had answered for the
+    /// attempt. The code is the reason's.
+    #[error("the executor of {action} said that {}, and that did not become its outcome: {because}", said(.returned))]
+    Unsettled {
+        /// The action.
+        action: ActionId,
+        /// The attempt, counted per effect key from 1.
+        fence: u64,
+        /// What the executor returned, as it would have been recorded: without
+        /// redacted values.
+        returned: Executed,
+        /// Why it did not become the outcome.
+        because: Box<Error>,
     },
     /// The call cannot be a proposal; nothing was recorded.
     #[error(transparent)]
@@ -82,6 +104,14 @@ pub enum Error {
     /// fault of ours.
     #[error("a fault in Onceseal: unexpected answer")]
     Unexpected,
+}
+
+const fn said(returned: &Executed) -> &'static str {
+    match returned {
+        Ok(_) => "it was done",
+        Err(Failure::NotExecuted { .. }) => "nothing was done",
+        Err(Failure::Unknown { .. }) => "it may have been done",
+    }
 }
 
 fn refusal_text(refusal: &Refusal) -> String {
@@ -105,6 +135,7 @@ impl Error {
             Error::WaitTimeout { .. } => "wait_timeout",
             Error::NotExecuted { .. } => "not_executed",
             Error::Unknown { .. } => "outcome_unknown",
+            Error::Unsettled { because, .. } => because.code(),
             Error::Proposal(_) => "invalid_argument",
             Error::Store(error) => error.code().as_str(),
             Error::Place(error) => error.code(),
@@ -122,6 +153,11 @@ impl Error {
             Error::ApprovalNeeded { .. } | Error::WaitTimeout { .. } => Retry::AfterApproval,
             Error::NotExecuted { .. } => Retry::Later,
             Error::Unknown { .. } => Retry::AfterResolution,
+            Error::Unsettled { because, .. } => match &**because {
+                Error::Refused(refusal) => refusal.code.retry(),
+                // The lease's lapse makes it unknown.
+                _ => Retry::AfterResolution,
+            },
             Error::Store(error) => error.code().retry(),
             Error::Proposal(_) | Error::Place(_) | Error::Mark(_) | Error::Config(_) | Error::Unexpected => {
                 Retry::Never
@@ -134,7 +170,19 @@ impl Error {
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             Error::Refused(refusal) => Some(refusal),
+            Error::Unsettled { because, .. } => because.refusal(),
             _ => None,
+        }
+    }
+
+    /// Whether the executor of this call ran: what it did is done, whatever the
+    /// error says.
+    #[must_use]
+    pub const fn ran(&self) -> bool {
+        match self {
+            Error::NotExecuted { ran, .. } | Error::Unknown { ran, .. } => *ran,
+            Error::Unsettled { .. } => true,
+            _ => false,
         }
     }
 }

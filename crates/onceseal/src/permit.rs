@@ -265,7 +265,8 @@ impl Control {
         let message = said.text.or_else(|| code.map(|code| code.sentence().to_owned())).unwrap_or_default();
         Err(match result {
             Answer::Failed => {
-                Error::NotExecuted { action, receipt: Some(receipt), code: said.code.or(why), message }
+                let (receipt, code) = (Some(receipt), said.code.or(why));
+                Error::NotExecuted { action, receipt, code, message, ran: false }
             }
             Answer::Ambiguous => Error::Unknown {
                 action,
@@ -273,6 +274,7 @@ impl Control {
                 code: said.code.or(why),
                 message,
                 unrecorded: None,
+                ran: false,
             },
             Answer::Committed | Answer::Denied | Answer::Blocked => {
                 let code = code.unwrap_or(Code::InvalidTransition);

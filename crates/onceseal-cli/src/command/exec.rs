@@ -231,6 +231,7 @@ fn told(control: &Control, policy: &Policy, name: &str, error: Error, ended: Opt
             }
         }
         Error::Refused(refusal) => refused::call(control, policy, name, &refusal),
+        Error::Unsettled { because, .. } => return told(control, policy, name, *because, ended),
         error => refused::of(control, error),
     };
     match ended {
