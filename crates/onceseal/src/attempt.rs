@@ -100,12 +100,14 @@ pub(crate) struct Held {
     /// From just before the attempt was asked for.
     asked: Moment,
     executing: bool,
+    /// Whether the caller had given the action its id.
+    named: bool,
 }
 
 impl Held {
-    pub(crate) fn new(control: &Control, attempt: Attempt, asked: Moment) -> Held {
+    pub(crate) fn new(control: &Control, attempt: Attempt, asked: Moment, named: bool) -> Held {
         let settle = dropped(&attempt);
-        Held { inner: Some(control.inner.clone()), attempt, settle, asked, executing: false }
+        Held { inner: Some(control.inner.clone()), attempt, settle, asked, executing: false, named }
     }
 
     /// Runs the executor and records its outcome.
@@ -176,7 +178,7 @@ impl Held {
     ) -> Result<Receipt, Error> {
         let outcome = outcome.map_err(|failure| failure.without(secrets));
         self.settle = settle_of(&self.attempt, &outcome, secrets);
-        let (action, fence) = (self.attempt.action, self.attempt.fence);
+        let (action, fence, named) = (self.attempt.action, self.attempt.fence, self.named);
         let recorded = self.record(control).await;
         let unsettled = |returned, because| match ran {
             true => Error::Unsettled { action, fence, returned, because: Box::new(because) },
@@ -189,7 +191,7 @@ impl Held {
             }
             (Ok(value), Err(because)) => Err(unsettled(Ok(secrets.hide_in(value)), because)),
             (Err(Failure::NotExecuted { code, message }), Ok(receipt)) => {
-                Err(Error::NotExecuted { action, receipt, code, message, ran })
+                Err(Error::NotExecuted { action, receipt, code, message, ran, named })
             }
             (Err(failure @ Failure::NotExecuted { .. }), Err(because)) => {
                 Err(unsettled(Err(failure), because))

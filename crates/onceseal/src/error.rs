@@ -19,6 +19,11 @@ pub enum Error {
     /// Policy, a person, an approval or the effect's state said no.
     #[error("{}", refusal_text(.0))]
     Refused(Box<Refusal>),
+    /// As [`Error::Refused`], by a "no" that passes. But the caller had given the
+    /// action an id, and it ended with this answer: the same call is answered so
+    /// for ever, and one with another id, or none, is looked at anew.
+    #[error("{}; this action id has ended with this answer: ask again under another", refusal_text(.0))]
+    Ended(Box<Refusal>),
     /// A person must answer first. The action waits; repeat the call, or acquire it.
     #[error("{action} waits for a person: `onceseal approve {approval}`, then repeat the call")]
     ApprovalNeeded {
@@ -38,7 +43,7 @@ pub enum Error {
         approval: ApprovalId,
     },
     /// The executor said that nothing was done, or could not be started.
-    #[error("not executed: {message}")]
+    #[error("not executed: {message}{}", if *.named { NAMED } else { "" })]
     NotExecuted {
         /// The action.
         action: ActionId,
@@ -51,6 +56,9 @@ pub enum Error {
         /// Whether the executor of this call said it. If not, it was not started,
         /// or this is the answer that the action had before.
         ran: bool,
+        /// Whether the caller had given the action an id: the same call is
+        /// answered so for ever, and one with another id, or none, tries again.
+        named: bool,
     },
     /// The executor ended without saying whether it acted. Nothing new starts
     /// under the effect key until somebody finds out.
@@ -106,6 +114,8 @@ pub enum Error {
     Unexpected,
 }
 
+const NAMED: &str = "; this action id has ended with this answer: try again under another";
+
 const fn said(returned: &Executed) -> &'static str {
     match returned {
         Ok(_) => "it was done",
@@ -130,7 +140,7 @@ impl Error {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Error::Refused(refusal) => refusal.code.as_str(),
+            Error::Refused(refusal) | Error::Ended(refusal) => refusal.code.as_str(),
             Error::ApprovalNeeded { .. } => "approval_needed",
             Error::WaitTimeout { .. } => "wait_timeout",
             Error::NotExecuted { .. } => "not_executed",
@@ -151,7 +161,13 @@ impl Error {
         match self {
             Error::Refused(refusal) => refusal.code.retry(),
             Error::ApprovalNeeded { .. } | Error::WaitTimeout { .. } => Retry::AfterApproval,
-            Error::NotExecuted { .. } => Retry::Later,
+            Error::NotExecuted { named, .. } => {
+                if *named {
+                    Retry::Never
+                } else {
+                    Retry::Later
+                }
+            }
             Error::Unknown { .. } => Retry::AfterResolution,
             Error::Unsettled { because, .. } => match &**because {
                 Error::Refused(refusal) => refusal.code.retry(),
@@ -159,9 +175,12 @@ impl Error {
                 _ => Retry::AfterResolution,
             },
             Error::Store(error) => error.code().retry(),
-            Error::Proposal(_) | Error::Place(_) | Error::Mark(_) | Error::Config(_) | Error::Unexpected => {
-                Retry::Never
-            }
+            Error::Ended(_)
+            | Error::Proposal(_)
+            | Error::Place(_)
+            | Error::Mark(_)
+            | Error::Config(_)
+            | Error::Unexpected => Retry::Never,
         }
     }
 
@@ -169,7 +188,7 @@ impl Error {
     #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
-            Error::Refused(refusal) => Some(refusal),
+            Error::Refused(refusal) | Error::Ended(refusal) => Some(refusal),
             Error::Unsettled { because, .. } => because.refusal(),
             _ => None,
         }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
+use onceseal::core::code::Retry;
 use onceseal::core::id::{ActionId, ApprovalId};
 use onceseal::core::json::{Object, Value};
 use onceseal::core::policy::Policy;
@@ -231,6 +232,7 @@ fn told(control: &Control, policy: &Policy, name: &str, error: Error, ended: Opt
             }
         }
         Error::Refused(refusal) => refused::call(control, policy, name, &refusal),
+        Error::Ended(refusal) => refused::call(control, policy, name, &refusal).retry(Retry::Never),
         Error::Unsettled { because, .. } => return told(control, policy, name, *because, ended),
         error => refused::of(control, error),
     };
@@ -242,7 +244,7 @@ fn told(control: &Control, policy: &Policy, name: &str, error: Error, ended: Opt
 
 fn asked(error: CliError, action: ActionId, approval: ApprovalId) -> CliError {
     error
-        .retry(onceseal::core::code::Retry::AfterApproval)
+        .retry(Retry::AfterApproval)
         .about("action", action.to_string())
         .about("approval", approval.to_string())
         .next(format!("onceseal approve {approval}"))
