@@ -207,9 +207,10 @@ impl Held {
     }
 
     /// Submits the outcome, again and again while the store cannot say that it
-    /// has it and the lease may still be answered for.
+    /// has it, for as long as a lease lasts.
     async fn record(&mut self, control: &Control) -> Result<Option<ReceiptId>, Error> {
-        let until = Instant::now() + self.attempt.lease.to_std();
+        let clock = control.store().clock().as_ref();
+        let until = Moment::now(clock).after(self.attempt.lease.to_std());
         let mut pause = PAUSES.0;
         loop {
             let answer = match fault::reach(point::BEFORE_SETTLE) {
@@ -219,8 +220,8 @@ impl Held {
             // An answer lost on the way, as a test may have it, is an answer not known.
             let answer = answer.and_then(|reply| Ok(fault::reach(point::AFTER_SETTLE).map(|()| reply)?));
             match answer {
-                Err(Error::Store(error)) if again(&error) && Instant::now() + pause < until => {
-                    tokio::time::sleep(pause).await;
+                Err(Error::Store(error)) if again(&error) && !until.is_over(clock) => {
+                    tokio::time::sleep_until(until.instant.min(Instant::now() + pause).into()).await;
                     pause = (pause * 2).min(PAUSES.1);
                 }
                 answer => {

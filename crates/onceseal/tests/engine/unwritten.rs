@@ -1,8 +1,8 @@
 //! Outcomes that the store does not take, and attempts that take it too long
 //! to hand out.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use onceseal::core::code::Code;
@@ -11,6 +11,7 @@ use onceseal::core::id::ActionId;
 use onceseal::core::json::Value;
 use onceseal::fault::{self, Action, point};
 use onceseal::store::StoreError;
+use onceseal::store::clock::Clock;
 use onceseal::{Error, Executed, Failure, Proposing};
 
 use crate::support::{World, bot, code, never};
@@ -153,19 +154,20 @@ async fn an_unknown_error_keeps_the_executors_words_with_the_reason_attached() {
 async fn ua_104_an_outcome_that_cannot_be_written_is_tried_until_the_lease_ends() {
     let _alone = fault::alone();
     for world in World::both().await {
-        let tries = Arc::new(AtomicU32::new(0));
-        let counted = tries.clone();
+        let minutes = Arc::new(Mutex::new(Vec::new()));
+        let (tried, clock) = (minutes.clone(), world.clock.clone());
         fault::on(point::BEFORE_SETTLE, move || {
-            counted.fetch_add(1, Ordering::SeqCst);
+            tried.lock().expect("whole").push(clock.now().boot_us / 60_000_000);
+            clock.advance(60_000_000);
             Err(StoreError::new(Code::StoreFailed))
         });
-        let result = quick(&world, "o").execute(|_| async { Ok::<_, Failure>("paid") }).await;
+        // A lease of five minutes.
+        let result = world.pay("o", 5).execute(|_| async { Ok::<_, Failure>("paid") }).await;
         assert_eq!(code(result), "store_failed");
-        assert!(tries.load(Ordering::SeqCst) > 3, "it was tried again and again");
+        assert_eq!(*minutes.lock().expect("whole"), [0, 1, 2, 3, 4, 5], "to its end, and not after it");
         // Nobody claims that it did not happen: the lease's lapse makes it unknown.
         fault::disarm();
-        world.clock.advance(2_000_000);
-        assert_eq!(code(quick(&world, "o").execute(never).await), "ambiguous");
+        assert_eq!(code(world.pay("o", 5).execute(never).await), "ambiguous");
     }
 }
 
