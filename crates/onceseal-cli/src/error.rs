@@ -272,6 +272,8 @@ impl From<Error> for CliError {
             Error::Config(error) => error.into(),
             Error::Place(error) => error.into(),
             Error::Refused(refusal) => crate::command::refused::plain(&refusal),
+            Error::Ended(refusal) => crate::command::refused::plain(&refusal).retry(Retry::Never),
+            Error::Unsettled { because, .. } => (*because).into(),
             Error::Proposal(_) => CliError::new(error.code(), error.to_string(), UNUSABLE),
             Error::Mark(_) => {
                 CliError::new(error.code(), error.to_string(), UNUSABLE).next("onceseal doctor")

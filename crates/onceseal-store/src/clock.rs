@@ -87,8 +87,7 @@ impl Clock for ManualClock {
 /// [`JUMP_MAX_US`] since the store was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the wall clock moved by {} s against the time that passed; check it, then reopen the store, \
-     or run `onceseal doctor --accept-clock`",
+    "the wall clock moved by {} s against the time that passed; check it, then start this program again",
     .by_us / 1_000_000
 )]
 pub struct ClockJump {
@@ -199,6 +198,19 @@ mod tests {
         assert_eq!(watch.check(clock.now()), jump);
         watch.accept(clock.now());
         assert_eq!(watch.check(clock.now()), Ok(START.wall_us));
+    }
+
+    #[test]
+    fn p08_what_helps_after_a_jump_is_named_and_nothing_that_another_process_does() {
+        // Each process watches on its own, from when it opened the store.
+        let (clock, mut running) = watched();
+        clock.step_wall(2 * HOUR);
+        let jump = running.check(clock.now()).expect_err("a jump");
+        assert!(ClockWatch::new(clock.now()).check(clock.now()).is_ok(), "another one sees none");
+        assert_eq!(running.check(clock.now()), Err(jump), "which does not help this one");
+        let sentence = jump.to_string();
+        assert!(sentence.contains("moved by 7200 s"), "{sentence}");
+        assert!(sentence.ends_with("start this program again"), "{sentence}");
     }
 
     #[test]

@@ -107,6 +107,20 @@ impl MarkFile {
         Ok(true)
     }
 
+    /// Writes the mark again as it is, to see whether it can be written, and
+    /// returns it.
+    ///
+    /// # Errors
+    /// As [`advance`](Self::advance).
+    pub fn rewrite(&self) -> Result<Option<Mark>, MarkError> {
+        let _lock = self.marks.lock(&self.path)?;
+        let mark = self.read()?;
+        if let Some(mark) = &mark {
+            private::replace_file(&self.path, &write(mark), Durability::Loose)?;
+        }
+        Ok(mark)
+    }
+
     /// Sets the mark, back too: after a person accepted that the state went
     /// back, or that the mark was corrupt.
     ///

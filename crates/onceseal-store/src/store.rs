@@ -188,7 +188,9 @@ impl Store {
         }
     }
 
-    /// Takes the clocks as right after `clock_jump`.
+    /// Takes the clocks as right after `clock_jump`, for this process: for a
+    /// program that is not to be started again. Other processes saw no jump, or
+    /// their own.
     pub fn accept_clock(&self) {
         self.queue.accept_clock();
     }

@@ -15,9 +15,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError as TryMutexError};
 use std::time::Duration;
 
-use crate::place::{Account, PlaceError, private};
+use crate::place::private::{self, try_lock};
+use crate::place::{Account, PlaceError};
 use crate::queue::PATIENCE;
-use waiting::{Locks, try_lock};
+use waiting::Locks;
 
 /// The lock files beside one database, opened once.
 #[derive(Debug)]

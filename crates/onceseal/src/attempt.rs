@@ -12,7 +12,7 @@ use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::effect::{Holding, Outcome, Settle};
 use onceseal_core::id::{ActionId, ReceiptId};
-use onceseal_core::json::Object;
+use onceseal_core::json::{Object, Value};
 use onceseal_core::reply::{Attempt, Reply};
 use onceseal_store::StoreError;
 
@@ -100,12 +100,14 @@ pub(crate) struct Held {
     /// From just before the attempt was asked for.
     asked: Moment,
     executing: bool,
+    /// Whether the caller had given the action its id.
+    named: bool,
 }
 
 impl Held {
-    pub(crate) fn new(control: &Control, attempt: Attempt, asked: Moment) -> Held {
+    pub(crate) fn new(control: &Control, attempt: Attempt, asked: Moment, named: bool) -> Held {
         let settle = dropped(&attempt);
-        Held { inner: Some(control.inner.clone()), attempt, settle, asked, executing: false }
+        Held { inner: Some(control.inner.clone()), attempt, settle, asked, executing: false, named }
     }
 
     /// Runs the executor and records its outcome.
@@ -131,7 +133,7 @@ impl Held {
                 code: Some("lease_half_gone".to_owned()),
                 message: "the store took more than half of the lease to answer".to_owned(),
             };
-            return self.conclude(control, secrets, Err(failure)).await;
+            return self.conclude(control, secrets, Err(failure), false).await;
         }
         let deadline = asked.instant + self.attempt.deadline.since(self.attempt.taken_at).to_std();
         let kept = control.inner.keeper.keep(store, &self.attempt, asked);
@@ -153,7 +155,7 @@ impl Held {
             outcome = Err(Failure::unknown(error.to_string()));
         }
         drop(kept);
-        self.conclude(control, secrets, outcome).await
+        self.conclude(control, secrets, outcome, true).await
     }
 
     /// Records that nothing was done, because of this.
@@ -165,39 +167,50 @@ impl Held {
         because
     }
 
-    /// Records the outcome, and tells the caller about it.
+    /// Records the outcome, and tells the caller about it. `ran`: it is the
+    /// executor's.
     async fn conclude(
         mut self,
         control: &Control,
         secrets: &Secrets,
         outcome: Executed,
+        ran: bool,
     ) -> Result<Receipt, Error> {
         let outcome = outcome.map_err(|failure| failure.without(secrets));
         self.settle = settle_of(&self.attempt, &outcome, secrets);
-        let (action, fence) = (self.attempt.action, self.attempt.fence);
+        let (action, fence, named) = (self.attempt.action, self.attempt.fence, self.named);
         let recorded = self.record(control).await;
-        match outcome {
-            Ok(value) => {
-                let value = Some(value).filter(|value| *value != onceseal_core::json::Value::Null);
-                Ok(Receipt { id: recorded?, action, fence, value, replayed: false })
+        let unsettled = |returned, because| match ran {
+            true => Error::Unsettled { action, fence, returned, because: Box::new(because) },
+            false => because,
+        };
+        match (outcome, recorded) {
+            (Ok(value), Ok(id)) => {
+                let value = Some(value).filter(|value| *value != Value::Null);
+                Ok(Receipt { id, action, fence, value, replayed: false })
             }
-            Err(Failure::NotExecuted { code, message }) => {
-                Err(Error::NotExecuted { action, receipt: recorded?, code, message })
+            (Ok(value), Err(because)) => Err(unsettled(Ok(secrets.hide_in(value)), because)),
+            (Err(Failure::NotExecuted { code, message }), Ok(receipt)) => {
+                Err(Error::NotExecuted { action, receipt, code, message, ran, named })
             }
-            Err(Failure::Unknown { code, message }) => {
+            (Err(failure @ Failure::NotExecuted { .. }), Err(because)) => {
+                Err(unsettled(Err(failure), because))
+            }
+            (Err(Failure::Unknown { code, message }), recorded) => {
                 let (receipt, unrecorded) = match recorded {
                     Ok(receipt) => (receipt, None),
                     Err(error) => (None, Some(Box::new(error))),
                 };
-                Err(Error::Unknown { action, receipt, code, message, unrecorded })
+                Err(Error::Unknown { action, receipt, code, message, unrecorded, ran })
             }
         }
     }
 
     /// Submits the outcome, again and again while the store cannot say that it
-    /// has it and the lease may still be answered for.
+    /// has it, for as long as a lease lasts.
     async fn record(&mut self, control: &Control) -> Result<Option<ReceiptId>, Error> {
-        let until = Instant::now() + self.attempt.lease.to_std();
+        let clock = control.store().clock().as_ref();
+        let until = Moment::now(clock).after(self.attempt.lease.to_std());
         let mut pause = PAUSES.0;
         loop {
             let answer = match fault::reach(point::BEFORE_SETTLE) {
@@ -207,8 +220,8 @@ impl Held {
             // An answer lost on the way, as a test may have it, is an answer not known.
             let answer = answer.and_then(|reply| Ok(fault::reach(point::AFTER_SETTLE).map(|()| reply)?));
             match answer {
-                Err(Error::Store(error)) if again(&error) && Instant::now() + pause < until => {
-                    tokio::time::sleep(pause).await;
+                Err(Error::Store(error)) if again(&error) && !until.is_over(clock) => {
+                    tokio::time::sleep_until(until.instant.min(Instant::now() + pause).into()).await;
                     pause = (pause * 2).min(PAUSES.1);
                 }
                 answer => {

@@ -10,7 +10,7 @@ use onceseal_core::reply::Reply;
 use onceseal_core::time::Span;
 
 use crate::attempt::Call;
-use crate::control::{Control, accepted};
+use crate::control::Control;
 use crate::error::Error;
 use crate::executed::Failure;
 use crate::permit::Wanted;
@@ -109,7 +109,8 @@ impl Proposing {
         self
     }
 
-    /// Resumes the action with this id, which must have the same content.
+    /// Gives the action this id, or resumes the one that has it, which must have
+    /// the same content. Once it has ended, the answer is the first one for ever.
     pub fn id(mut self, id: ActionId) -> Proposing {
         self.options.id = Some(id);
         self
@@ -157,7 +158,8 @@ impl Proposing {
             Reply::ApprovalNeeded { action, approval, expires_at, .. } => {
                 Err(Error::ApprovalNeeded { action, approval, expires_at })
             }
-            reply => accepted(reply),
+            Reply::Refused(refusal) => Err(call.refused(refusal)),
+            reply => Ok(reply),
         }
     }
 
@@ -170,8 +172,10 @@ impl Proposing {
     /// executor started was not executed.
     ///
     /// # Errors
-    /// [`Error::NotExecuted`] and [`Error::Unknown`] after the executor ran; all
-    /// others before it.
+    /// [`Error::ran`] says whether the executor ran. After it ran there are three:
+    /// [`Error::NotExecuted`] and [`Error::Unknown`], which an action that ended
+    /// earlier is answered with as well, and [`Error::Unsettled`]. All others come
+    /// before it.
     pub async fn execute<F, Fut, T, E>(self, executor: F) -> Result<Receipt, Error>
     where
         F: FnOnce(Call) -> Fut,
@@ -213,6 +217,8 @@ impl Resuming {
         T: Into<Value>,
         E: Into<Failure>,
     {
-        Wanted::Recorded { action: self.action, options: self.options }.execute(&self.control, executor).await
+        Wanted::Recorded { action: self.action, options: self.options, named: true }
+            .execute(&self.control, executor)
+            .await
     }
 }

@@ -16,12 +16,12 @@ use onceseal_core::reply::Reply;
 use onceseal_core::store::Note;
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::Span;
-use onceseal_store::mark::MarkFile;
 use onceseal_store::{Store, StoreError};
 
 use crate::call::Proposing;
 use crate::error::Error;
-use crate::keeper::{Keeper, advance};
+use crate::keeper::Keeper;
+use crate::marking::Marking;
 use crate::outcome::without;
 use crate::permit::secrets_of;
 use crate::seen::Seen;
@@ -41,7 +41,7 @@ pub(crate) struct Inner {
     pub(crate) watch: Watch,
     pub(crate) policy: RwLock<Option<Arc<ActivePolicy>>>,
     pub(crate) sweeper: Sweeper,
-    pub(crate) mark: Option<Arc<MarkFile>>,
+    pub(crate) mark: Option<Arc<Marking>>,
     pub(crate) seen: Seen,
     /// Closing again would look at a file that may be another by then.
     pub(crate) closed: AtomicBool,
@@ -225,16 +225,9 @@ impl Control {
         Identity::parse(&owner()).unwrap_or(Identity { proof: Proof::Os, name: String::new() })
     }
 
-    /// Moves the mark to the newest entry of the log.
-    ///
-    /// # Errors
-    /// The store or the mark cannot be used.
-    pub fn mark(&self) -> Result<(), Error> {
-        advance(&self.inner.store, self.inner.mark.as_deref())
-    }
-
-    /// Closes the store: what is waiting is run, the mark moves. Later
-    /// commands answer `store_closed`.
+    /// Closes the store: what is waiting is run, the mark moves, or
+    /// [`Control::mark_failure`] says why not. Later commands answer
+    /// `store_closed`.
     pub fn close(&self) {
         self.inner.close();
     }
@@ -247,8 +240,8 @@ impl Inner {
         }
         self.sweeper.stop();
         self.keeper.stop();
-        // A mark that cannot be moved makes the next open know less, nothing else.
-        let _ = advance(&self.store, self.mark.as_deref());
+        // What fails is kept, see `Control::mark_failure`.
+        drop(self.mark.as_ref().map(|mark| mark.advance(&self.store)));
         self.store.close();
     }
 }

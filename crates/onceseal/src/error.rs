@@ -10,6 +10,7 @@ use onceseal_store::mark::MarkError;
 use onceseal_store::place::PlaceError;
 
 use crate::config::ConfigError;
+use crate::executed::{Executed, Failure};
 
 /// Why an action was not committed, or a command not done.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +19,11 @@ pub enum Error {
     /// Policy, a person, an approval or the effect's state said no.
     #[error("{}", refusal_text(.0))]
     Refused(Box<Refusal>),
+    /// As [`Error::Refused`], by a "no" that passes. But the caller had given the
+    /// action an id, and it ended with this answer: the same call is answered so
+    /// for ever, and one with another id, or none, is looked at anew.
+    #[error("{}; this action id has ended with this answer: ask again under another", refusal_text(.0))]
+    Ended(Box<Refusal>),
     /// A person must answer first. The action waits; repeat the call, or acquire it.
     #[error("{action} waits for a person: `onceseal approve {approval}`, then repeat the call")]
     ApprovalNeeded {
@@ -36,8 +42,8 @@ pub enum Error {
         /// The request.
         approval: ApprovalId,
     },
-    /// The executor said that nothing was done.
-    #[error("not executed: {message}")]
+    /// The executor said that nothing was done, or could not be started.
+    #[error("not executed: {message}{}", if *.named { NAMED } else { "" })]
     NotExecuted {
         /// The action.
         action: ActionId,
@@ -47,6 +53,12 @@ pub enum Error {
         code: Option<String>,
         /// What the executor said.
         message: String,
+        /// Whether the executor of this call said it. If not, it was not started,
+        /// or this is the answer that the action had before.
+        ran: bool,
+        /// Whether the caller had given the action an id: the same call is
+        /// answered so for ever, and one with another id, or none, tries again.
+        named: bool,
     },
     /// The executor ended without saying whether it acted. Nothing new starts
     /// under the effect key until somebody finds out.
@@ -62,6 +74,24 @@ pub enum Error {
         message: String,
         /// Why the outcome could not be recorded either, if so.
         unrecorded: Option<Box<Error>>,
+        /// Whether the executor of this call did. If not, this is the answer that
+        /// the action had before.
+        ran: bool,
+    },
+    /// The executor ran and said whether it acted, and that did not become the
+    /// outcome: it could not be recorded, or somebody else had answered for the
+    /// attempt. The code is the reason's.
+    #[error("the executor of {action} said that {}, and that did not become its outcome: {because}", said(.returned))]
+    Unsettled {
+        /// The action.
+        action: ActionId,
+        /// The attempt, counted per effect key from 1.
+        fence: u64,
+        /// What the executor returned, as it would have been recorded: without
+        /// redacted values.
+        returned: Executed,
+        /// Why it did not become the outcome.
+        because: Box<Error>,
     },
     /// The call cannot be a proposal; nothing was recorded.
     #[error(transparent)]
@@ -84,6 +114,16 @@ pub enum Error {
     Unexpected,
 }
 
+const NAMED: &str = "; this action id has ended with this answer: try again under another";
+
+const fn said(returned: &Executed) -> &'static str {
+    match returned {
+        Ok(_) => "it was done",
+        Err(Failure::NotExecuted { .. }) => "nothing was done",
+        Err(Failure::Unknown { .. }) => "it may have been done",
+    }
+}
+
 fn refusal_text(refusal: &Refusal) -> String {
     let mut text = format!("{}: {}", refusal.code, refusal.code.sentence());
     if let Some(reason) = &refusal.reason {
@@ -100,11 +140,12 @@ impl Error {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Error::Refused(refusal) => refusal.code.as_str(),
+            Error::Refused(refusal) | Error::Ended(refusal) => refusal.code.as_str(),
             Error::ApprovalNeeded { .. } => "approval_needed",
             Error::WaitTimeout { .. } => "wait_timeout",
             Error::NotExecuted { .. } => "not_executed",
             Error::Unknown { .. } => "outcome_unknown",
+            Error::Unsettled { because, .. } => because.code(),
             Error::Proposal(_) => "invalid_argument",
             Error::Store(error) => error.code().as_str(),
             Error::Place(error) => error.code(),
@@ -120,12 +161,26 @@ impl Error {
         match self {
             Error::Refused(refusal) => refusal.code.retry(),
             Error::ApprovalNeeded { .. } | Error::WaitTimeout { .. } => Retry::AfterApproval,
-            Error::NotExecuted { .. } => Retry::Later,
-            Error::Unknown { .. } => Retry::AfterResolution,
-            Error::Store(error) => error.code().retry(),
-            Error::Proposal(_) | Error::Place(_) | Error::Mark(_) | Error::Config(_) | Error::Unexpected => {
-                Retry::Never
+            Error::NotExecuted { named, .. } => {
+                if *named {
+                    Retry::Never
+                } else {
+                    Retry::Later
+                }
             }
+            Error::Unknown { .. } => Retry::AfterResolution,
+            Error::Unsettled { because, .. } => match &**because {
+                Error::Refused(refusal) => refusal.code.retry(),
+                // The lease's lapse makes it unknown.
+                _ => Retry::AfterResolution,
+            },
+            Error::Store(error) => error.code().retry(),
+            Error::Ended(_)
+            | Error::Proposal(_)
+            | Error::Place(_)
+            | Error::Mark(_)
+            | Error::Config(_)
+            | Error::Unexpected => Retry::Never,
         }
     }
 
@@ -133,8 +188,20 @@ impl Error {
     #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
-            Error::Refused(refusal) => Some(refusal),
+            Error::Refused(refusal) | Error::Ended(refusal) => Some(refusal),
+            Error::Unsettled { because, .. } => because.refusal(),
             _ => None,
+        }
+    }
+
+    /// Whether the executor of this call ran: what it did is done, whatever the
+    /// error says.
+    #[must_use]
+    pub const fn ran(&self) -> bool {
+        match self {
+            Error::NotExecuted { ran, .. } | Error::Unknown { ran, .. } => *ran,
+            Error::Unsettled { .. } => true,
+            _ => false,
         }
     }
 }

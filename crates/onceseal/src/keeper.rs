@@ -15,11 +15,10 @@ use std::time::{Duration, Instant};
 
 use onceseal_core::effect::Settle;
 use onceseal_core::reply::Attempt;
-use onceseal_store::mark::MarkFile;
 use onceseal_store::{Store, StoreError, Ticket};
 
+use crate::marking::Marking;
 use crate::moment::Moment;
-use crate::seen::newest;
 use crate::watch::Waiters;
 use chores::{Chore, Chores, Orphan, Tools};
 pub(crate) use leases::Hold;
@@ -45,7 +44,7 @@ impl Keeper {
 
     pub(crate) fn start(
         store: Arc<Store>,
-        mark: Option<Arc<MarkFile>>,
+        mark: Option<Arc<Marking>>,
         waiters: Arc<Waiters>,
     ) -> Result<Keeper, StoreError> {
         let keeper = Keeper::none();
@@ -119,12 +118,4 @@ impl Drop for Kept<'_> {
     fn drop(&mut self) {
         self.keeper.leases.take(self.number);
     }
-}
-
-/// Moves the mark to the newest entry of the log.
-pub(crate) fn advance(store: &Store, mark: Option<&MarkFile>) -> Result<(), crate::error::Error> {
-    if let (Some(file), Some(mark)) = (mark, newest(store)?) {
-        file.advance(&mark)?;
-    }
-    Ok(())
 }

@@ -21,6 +21,7 @@ mod fault;
 #[cfg(feature = "http")]
 pub mod http;
 mod keeper;
+mod marking;
 mod moment;
 mod open;
 mod outcome;
@@ -40,6 +41,7 @@ pub use call::{CallOptions, Proposing, Receipt, Resuming};
 pub use control::Control;
 pub use error::Error;
 pub use executed::{Executed, Failure, Outcome};
+pub use marking::{MarkFailure, MarkState};
 pub use onceseal_core as core;
 pub use onceseal_core::action::Principal;
 pub use onceseal_store as store;

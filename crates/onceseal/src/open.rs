@@ -18,6 +18,7 @@ use crate::config::{Config, Settings};
 use crate::control::{Control, Inner, blocking, owner};
 use crate::error::Error;
 use crate::keeper::Keeper;
+use crate::marking::Marking;
 use crate::seen::Seen;
 use crate::sweep::Sweeper;
 use crate::watch::{Waiters, Watch};
@@ -168,14 +169,14 @@ impl Control {
         let Some(store) = Store::sqlite_reader(place.database().to_owned(), &opening.options())? else {
             return Ok(None);
         };
-        let seen = Seen::of(&store, &opening.mark(&place, &store)?)?;
-        let store = Arc::new(store);
+        let mark = opening.mark(&place, &store)?;
+        let (seen, store) = (Seen::of(&store, &mark)?, Arc::new(store));
         let inner = Inner {
             watch: Watch::new(store.clone(), Arc::default()),
             keeper: Keeper::none(),
             policy: RwLock::new(policy_for_reading(&store)?),
             sweeper: Sweeper::none(),
-            mark: None,
+            mark: Some(Arc::new(Marking::unmoved(mark))),
             seen,
             store,
             closed: AtomicBool::new(false),
@@ -194,7 +195,8 @@ impl Control {
         let store = Arc::new(store);
         let policy = RwLock::new(policy_for_reading(&store)?);
         let (mark, seen) = mark.unzip();
-        let (mark, waiters) = (mark.map(Arc::new), Arc::new(Waiters::default()));
+        let mark = mark.map(|mark| Arc::new(Marking::new(mark)));
+        let waiters = Arc::new(Waiters::default());
         let sweeper = if sweep { Sweeper::start(store.clone(), waiters.clone())? } else { Sweeper::none() };
         let keeper = Keeper::start(store.clone(), mark.clone(), waiters.clone())?;
         let watch = Watch::new(store.clone(), waiters);

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Instant;
 
 use onceseal_core::action::{Acquire, Action, Answer, Proposal, Reach, Run};
-use onceseal_core::code::Code;
+use onceseal_core::code::{Code, Retry};
 use onceseal_core::command::Command;
 use onceseal_core::id::ActionId;
 use onceseal_core::json::{Object, Value};
@@ -24,8 +24,16 @@ use crate::watch::from_now;
 
 /// What is to be done: something new, or something recorded.
 pub(crate) enum Wanted {
-    Proposal { action: Action, options: CallOptions },
-    Recorded { action: ActionId, options: CallOptions },
+    Proposal {
+        action: Action,
+        options: CallOptions,
+    },
+    /// `named`: the caller says which, so the same call is this action again.
+    Recorded {
+        action: ActionId,
+        options: CallOptions,
+        named: bool,
+    },
 }
 
 /// What a submission was answered.
@@ -89,7 +97,7 @@ impl Wanted {
             match submitted.reply {
                 Reply::Attempt(attempt) => {
                     let action = attempt.action;
-                    let held = Box::new(Held::new(control, attempt, asked));
+                    let held = Box::new(Held::new(control, attempt, asked, self.names(action)));
                     let given = match submitted.given {
                         Some(given) => Ok(given),
                         None => control.aside(move |control| Given::recorded(control, action)).await,
@@ -109,15 +117,17 @@ impl Wanted {
                     self = self.resuming(action);
                 }
                 Reply::Ended { action, result, code, receipt, stored } => {
+                    let named = self.names(action);
                     let ended = move |control: &Control| {
-                        control.ended(action, result, code, receipt, control.stored_value(stored)?)
+                        let value = control.stored_value(stored)?;
+                        control.ended(action, result, code, receipt, value, named)
                     };
                     return control.aside(ended).await.map(Permitted::Answered);
                 }
                 Reply::Refused(refusal) => match self.elsewhere(control, &refusal, give_up).await? {
                     Elsewhere::Answered(receipt) => return Ok(Permitted::Answered(receipt)),
                     Elsewhere::AskAgain => self.forget(&refusal),
-                    Elsewhere::No => return Err(Error::Refused(refusal)),
+                    Elsewhere::No => return Err(self.refused(refusal)),
                 },
                 reply => return Err(refused(reply)),
             }
@@ -172,7 +182,7 @@ impl Wanted {
 
     async fn command(&self, control: &Control, reach: Reach) -> Result<(Command, Option<Given>), Error> {
         let (action, options) = match self {
-            Wanted::Recorded { action, options } => {
+            Wanted::Recorded { action, options, .. } => {
                 let CallOptions { approval, lease, deadline, .. } = *options;
                 let acquire = Acquire { action: *action, approval, reach, lease, deadline };
                 return Ok((Command::Acquire(acquire), None));
@@ -202,10 +212,26 @@ impl Wanted {
         Ok((Command::Run(Box::new(run)), Some(Given { arguments, secrets })))
     }
 
+    /// Whether the caller gave this action its id.
+    fn names(&self, action: ActionId) -> bool {
+        match self {
+            Wanted::Proposal { options, .. } => options.id == Some(action),
+            Wanted::Recorded { action: own, named, .. } => *named && *own == action,
+        }
+    }
+
+    /// The error that a refusal is.
+    pub(crate) fn refused(&self, refusal: Box<Refusal>) -> Error {
+        let recorded = refusal.action.filter(|_| refusal.receipt.is_some() && !refusal.repeated);
+        let ended = recorded.is_some_and(|action| self.names(action));
+        refusal_error(refusal, ended)
+    }
+
     /// From here on the recorded action is gone on with.
     fn resuming(self, action: ActionId) -> Wanted {
+        let named = self.names(action);
         match self {
-            Wanted::Proposal { options, .. } => Wanted::Recorded { action, options },
+            Wanted::Proposal { options, .. } => Wanted::Recorded { action, options, named },
             recorded @ Wanted::Recorded { .. } => recorded,
         }
     }
@@ -218,6 +244,16 @@ impl Wanted {
         {
             options.id = None;
         }
+    }
+}
+
+/// `ended`: it has ended an action that the caller had given an id.
+fn refusal_error(refusal: Box<Refusal>, ended: bool) -> Error {
+    match refusal.code.retry() {
+        // Nothing to wait for, with another id either.
+        Retry::Never => Error::Refused(refusal),
+        _ if ended => Error::Ended(refusal),
+        _ => Error::Refused(refusal),
     }
 }
 
@@ -254,6 +290,7 @@ impl Control {
         code: Option<Code>,
         receipt: onceseal_core::id::ReceiptId,
         value: Option<Value>,
+        named: bool,
     ) -> Result<Receipt, Error> {
         let row = self.action_row(action)?.ok_or(Error::Unexpected)?;
         let fence = row.held.map_or(0, |(_, fence)| fence);
@@ -265,7 +302,8 @@ impl Control {
         let message = said.text.or_else(|| code.map(|code| code.sentence().to_owned())).unwrap_or_default();
         Err(match result {
             Answer::Failed => {
-                Error::NotExecuted { action, receipt: Some(receipt), code: said.code.or(why), message }
+                let (receipt, code) = (Some(receipt), said.code.or(why));
+                Error::NotExecuted { action, receipt, code, message, ran: false, named }
             }
             Answer::Ambiguous => Error::Unknown {
                 action,
@@ -273,6 +311,7 @@ impl Control {
                 code: said.code.or(why),
                 message,
                 unrecorded: None,
+                ran: false,
             },
             Answer::Committed | Answer::Denied | Answer::Blocked => {
                 let code = code.unwrap_or(Code::InvalidTransition);
@@ -280,7 +319,7 @@ impl Control {
                 let (receipt, approval) = (Some(receipt), row.approval);
                 let refusal =
                     Refusal { action: Some(action), receipt, approval, reason, ..Refusal::new(code) };
-                Error::Refused(Box::new(refusal))
+                refusal_error(Box::new(refusal), named)
             }
         })
     }

@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::chain::{Chain, Location};
 use super::error::{PlaceError, PlaceErrorKind, io_at};
@@ -114,6 +115,9 @@ impl Ground {
     }
 }
 
+/// A lock of a mark is waited for so long.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// The judged directory of marks, which no project is in.
 #[derive(Debug)]
 pub(crate) struct Marks {
@@ -146,10 +150,11 @@ impl Marks {
     }
 
     /// Makes the directory if it is missing, and waits for the lock beside a
-    /// file in it, which is held until the answer is dropped.
+    /// file in it, which is held until the answer is dropped. Whoever has it
+    /// writes a line, so it is not waited for for long.
     pub(crate) fn lock(&self, path: &Path) -> Result<File, PlaceError> {
         self.directory.make()?;
-        private::lock_file(&private::beside(path, ".lock"), &self.account)
+        private::lock_file_within(&private::beside(path, ".lock"), &self.account, PATIENCE)
     }
 }
 

@@ -4,10 +4,12 @@
 //! component is never followed: there is no moment at which another account
 //! could step in.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -50,6 +52,36 @@ pub(crate) fn lock_file(path: &Path, account: &Account) -> Result<File, PlaceErr
     let file = open_lock(path, account)?;
     lock(&file).map_err(io_at("lock a file", path))?;
     Ok(file)
+}
+
+/// As [`lock_file`], for so long at most.
+pub(crate) fn lock_file_within(
+    path: &Path,
+    account: &Account,
+    patience: Duration,
+) -> Result<File, PlaceError> {
+    let (file, until) = (open_lock(path, account)?, Instant::now() + patience);
+    let mut pause = Duration::from_millis(1);
+    while !try_lock(&file).map_err(io_at("lock a file", path))? {
+        if Instant::now() >= until {
+            return Err(io_at("lock a file", path)(io::ErrorKind::TimedOut.into()));
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+    Ok(file)
+}
+
+/// Takes a lock if it is free; signals that this process handles do not matter.
+pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) => return Ok(false),
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
 }
 
 /// Waits for a lock; signals that this process handles do not end the wait.
@@ -192,6 +224,18 @@ mod tests {
         assert!(!path("elsewhere").exists(), "the link was not followed");
         assert_eq!(read_file(&path("pipe"), 8).expect_err("a pipe").code(), "state_wrong_kind");
         assert_eq!(read_file(&path("link"), 8).expect_err("a link").code(), "state_symlink");
+    }
+
+    #[test]
+    fn p14_a_lock_that_somebody_keeps_is_not_waited_for_for_ever() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (path, account) = (dir.path().join("l"), Account::of_process());
+        let kept = lock_file(&path, &account).expect("free");
+        let patience = Duration::from_millis(5);
+        let refused = lock_file_within(&path, &account, patience).expect_err("it is kept");
+        assert!(refused.to_string().contains("lock a file"), "{refused}");
+        drop(kept);
+        lock_file_within(&path, &account, patience).expect("free again");
     }
 
     #[test]

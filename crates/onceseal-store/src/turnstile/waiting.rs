@@ -4,13 +4,13 @@
 //! When it is too late it stays behind, and whoever comes next finds it in the
 //! queue; with nobody waiting any more it lets the next in.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::place::private;
+use crate::place::private::{self, try_lock};
 
 /// How far the thread is, if there is one.
 #[derive(Debug)]
@@ -100,17 +100,5 @@ impl Locks {
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Takes a lock if it is free; signals that this process handles do not matter.
-pub(super) fn try_lock(file: &File) -> io::Result<bool> {
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(true),
-            Err(TryLockError::WouldBlock) => return Ok(false),
-            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
     }
 }

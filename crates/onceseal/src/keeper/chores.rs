@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use onceseal_core::command::Command;
 use onceseal_core::effect::Settle;
 use onceseal_core::reply::Reply;
-use onceseal_store::mark::MarkFile;
 use onceseal_store::{Store, StoreError, Ticket};
 
+use super::PAUSES;
 use super::timed::Timed;
-use super::{PAUSES, advance};
 use crate::attempt::{again, dropped};
 use crate::fault::{self, point};
+use crate::marking::Marking;
 use crate::watch::Waiters;
 
 /// The mark moves at most so often.
@@ -52,7 +52,7 @@ pub(super) struct Chores {
 /// What the thread works with.
 pub(super) struct Tools {
     pub(super) store: Arc<Store>,
-    pub(super) mark: Option<Arc<MarkFile>>,
+    pub(super) mark: Option<Arc<Marking>>,
     pub(super) waiters: Arc<Waiters>,
 }
 
@@ -117,9 +117,9 @@ impl Chores {
             }
             Begun::Mark => {
                 self.marking.store(false, Ordering::Release);
-                // A mark that cannot be moved makes the next open know less, nothing else.
-                let _ = advance(&tools.store, tools.mark.as_deref());
-                None
+                let moved = tools.mark.as_ref().map_or(Ok(()), |mark| mark.advance(&tools.store));
+                // Tried again, unless it is going to move for something newer.
+                (moved.is_err() && !self.marking.swap(true, Ordering::AcqRel)).then_some(Chore::Mark)
             }
         }
     }

@@ -16,6 +16,9 @@ struct Work<T> {
     tasks: BTreeMap<u64, (Time, T)>,
     due: BTreeSet<(Instant, u64)>,
     next: u64,
+    /// Until when the thread sleeps: what is due later need not wake it, and most
+    /// of what is added is gone by then.
+    wakes: Instant,
     stopped: bool,
 }
 
@@ -27,7 +30,8 @@ pub(super) struct Timed<T> {
 
 impl<T> Default for Timed<T> {
     fn default() -> Timed<T> {
-        let work = Work { tasks: BTreeMap::new(), due: BTreeSet::new(), next: 0, stopped: false };
+        let wakes = Instant::now();
+        let work = Work { tasks: BTreeMap::new(), due: BTreeSet::new(), next: 0, wakes, stopped: false };
         Timed { work: Mutex::new(work), changed: Condvar::new() }
     }
 }
@@ -48,9 +52,9 @@ impl<T> Timed<T> {
         let number = work.next;
         work.next += 1;
         work.put(number, time, task);
-        let first = work.due.first() == Some(&(time.0, number));
+        let sooner = time.0 < work.wakes;
         drop(work);
-        if first {
+        if sooner {
             self.changed.notify_one();
         }
         number
@@ -90,6 +94,7 @@ impl<T> Timed<T> {
                 return (due, false);
             }
             let wait = work.due.first().map_or(IDLE, |(at, _)| *at - now);
+            work.wakes = now + wait;
             work = self.changed.wait_timeout(work, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
     }

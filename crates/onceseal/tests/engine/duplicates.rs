@@ -12,7 +12,7 @@ use onceseal::core::reply::Reply;
 use onceseal::fault::Remote;
 use onceseal::{Control, Error, Principal, Proposing, Receipt};
 
-use crate::support::{Home, World, bot, code, needed, never, pay};
+use crate::support::{Home, World, bot, code, host, needed, never, pay};
 
 async fn run(call: Proposing, remote: &Arc<Remote>) -> Result<Receipt, Error> {
     call.execute(|call| async move { remote.perform(call, "paid").await }).await
@@ -177,6 +177,93 @@ async fn an_id_whose_action_ended_otherwise_is_answered_as_it_was_then() {
         let refusal = error.refusal().expect("a refusal");
         assert_eq!((error.code(), refusal.reason.as_deref()), ("policy_denied", Some("rule[2]")));
         assert_eq!(remote.hits(), 2);
+    }
+}
+
+fn said(error: &Error) -> (&'static str, &'static str) {
+    (error.code(), error.retry().as_str())
+}
+
+#[tokio::test]
+async fn ua_014_an_id_that_ended_by_a_no_that_passes_says_that_another_is_needed() {
+    for world in World::both().await {
+        let remote = Arc::new(Remote::new());
+        let (one, other, third) = (ActionId([1; 16]), ActionId([2; 16]), ActionId([3; 16]));
+        let (go, going) = tokio::sync::oneshot::channel::<()>();
+        let first = tokio::spawn(world.pay("o", 5).execute({
+            let remote = remote.clone();
+            |call| async move {
+                let answer = remote.perform(call, "paid").await;
+                going.await.expect("told");
+                answer
+            }
+        }));
+        remote.arrived().await;
+        let ended = run(world.pay("o", 5).id(one), &remote).await.expect_err("in progress");
+        assert_eq!(said(&ended), ("in_progress", "never"));
+        assert!(ended.to_string().ends_with("ask again under another"), "{ended}");
+        // Nothing is recorded of the same within a minute, so that id has not ended.
+        let repeated = run(world.pay("o", 5).id(other), &remote).await.expect_err("in progress");
+        assert_eq!(said(&repeated), ("in_progress", "later"));
+        let proposed = world.pay("o", 5).id(one).propose().await.expect("its answer");
+        assert!(matches!(proposed, Reply::Ended { .. }), "{proposed:?}");
+        go.send(()).expect("it waits");
+        first.await.expect("no panic").expect("committed");
+        let now = run(world.pay("o", 5).id(one), &remote).await.expect_err("its answer");
+        assert_eq!(said(&now), ("in_progress", "never"), "for ever");
+        assert!(matches!(now, Error::Ended(_)), "{now:?}");
+        let later = run(world.pay("o", 5).id(other), &remote).await.expect_err("it has happened");
+        assert_eq!(said(&later), ("duplicate", "never"));
+
+        // So it is with what nobody knows.
+        remote.lose_answer();
+        assert_eq!(code(run(world.pay("p", 5), &remote).await), "outcome_unknown");
+        let ended = world.pay("p", 5).id(third).propose().await.expect_err("ambiguous");
+        assert_eq!(said(&ended), ("ambiguous", "never"));
+        let unnamed = run(world.pay("p", 5), &remote).await.expect_err("ambiguous");
+        assert_eq!(said(&unnamed), ("ambiguous", "after_resolution"));
+        let resolve = world.control.resolve("pay:p", None, false, "not there".into(), None, host("ann"));
+        resolve.await.expect("resolved");
+        let now = run(world.pay("p", 5).id(third), &remote).await.expect_err("its answer");
+        assert_eq!(said(&now), ("ambiguous", "never"));
+        run(world.pay("p", 5), &remote).await.expect("committed");
+    }
+}
+
+#[tokio::test]
+async fn ua_014_not_executed_may_be_tried_again_unless_the_caller_gave_the_id() {
+    for world in World::both().await {
+        let remote = Arc::new(Remote::new());
+        let id = ActionId([1; 16]);
+        for _ in 0..2 {
+            remote.refuse();
+        }
+        let unnamed = run(world.pay("o", 5), &remote).await.expect_err("refused");
+        assert_eq!(said(&unnamed), ("not_executed", "later"));
+        let named = run(world.pay("o", 5).id(id), &remote).await.expect_err("refused");
+        assert_eq!(said(&named), ("not_executed", "never"));
+        let again = run(world.pay("o", 5).id(id), &remote).await.expect_err("its answer");
+        assert_eq!((said(&again), again.to_string()), (said(&named), named.to_string()));
+        run(world.pay("o", 5), &remote).await.expect("committed");
+    }
+}
+
+#[tokio::test]
+async fn ua_014_a_recorded_action_that_is_refused_for_a_while_is_started_later_by_its_id() {
+    for world in World::both().await {
+        let remote = Arc::new(Remote::new());
+        let reply = world.pay("o", 5).propose().await.expect("ready");
+        let Reply::Ready { action, .. } = reply else { panic!("{reply:?}") };
+        remote.lose_answer();
+        assert_eq!(code(run(world.pay("o", 5), &remote).await), "outcome_unknown");
+        let refused = world.control.resume(action).execute(never).await.expect_err("ambiguous");
+        assert_eq!(said(&refused), ("ambiguous", "after_resolution"));
+        let resolve = world.control.resolve("pay:o", None, false, "not there".into(), None, host("ann"));
+        resolve.await.expect("resolved");
+        let own = remote.clone();
+        let resumed =
+            world.control.resume(action).execute(|call| async move { own.perform(call, "paid").await });
+        assert_eq!(resumed.await.expect("committed").action, action);
     }
 }
 

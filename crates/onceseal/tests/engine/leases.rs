@@ -223,6 +223,8 @@ async fn p04_a_holder_that_comes_after_a_person_changes_nothing_and_is_kept() {
             Ok::<_, Failure>("done")
         });
         let error = result.await.expect_err("fenced");
+        assert_eq!((error.ran(), error.retry().as_str()), (true, "never"));
+        assert!(matches!(&error, Error::Unsettled { returned: Ok(value), .. } if *value == "done".into()));
         let refusal = error.refusal().expect("a refusal").clone();
         assert_eq!((refusal.code, world.state("quick:o")), (Code::Fenced, Some(EffectState::Failed)));
         let late = refusal.receipt.expect("the late word has a receipt");

@@ -146,3 +146,91 @@ async fn the_mark_moves_while_the_store_is_used_so_that_a_crash_does_not_lose_it
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
 }
+
+/// The lock of the mark in a home where there is one.
+fn lock(home: &Home) -> std::path::PathBuf {
+    let marks = fs::read_dir(home.dir.path().join("marks/onceseal/marks")).expect("marks");
+    let mut names = marks.map(|entry| entry.expect("an entry").path());
+    names.find(|path| path.extension().is_some_and(|ending| ending == "lock")).expect("a lock")
+}
+
+/// Puts something in the place of the lock that nobody locks.
+fn break_lock(lock: &Path) {
+    fs::remove_file(lock).expect("removed");
+    std::os::unix::fs::symlink("elsewhere", lock).expect("a link");
+}
+
+/// A store whose mark is at its newest entry, with the mark's lock.
+async fn marked() -> (Home, Control, std::path::PathBuf) {
+    let home = Home::new();
+    let control = home.control(clock()).await.expect("a store");
+    control.activate(policy(POLICY), false, None).await.expect("active");
+    control.mark().expect("moved");
+    let lock = lock(&home);
+    (home, control, lock)
+}
+
+#[tokio::test]
+async fn p05_a_mark_that_cannot_be_written_is_told_with_how_far_it_is_behind() {
+    let (home, control, lock) = marked().await;
+    let state = control.mark_state().expect("readable").expect("on disk");
+    assert_eq!((state.position, state.behind(), state.failure), (Some(state.newest), 0, None));
+    break_lock(&lock);
+    pay(&control, "o", 5).execute(fine).await.expect("committed");
+    assert_eq!(code(control.mark()), "state_symlink");
+    assert_eq!(control.mark_failure().expect("it failed").code, "state_symlink");
+    // A handle that only reads, as another program has it, says so as well.
+    let opening = home.opening(clock());
+    let read = tokio::task::spawn_blocking(move || Control::reading(&opening)).await.expect("no panic");
+    let reading = read.expect("readable").expect("there");
+    for handle in [&control, &reading] {
+        let now = handle.mark_state().expect("readable").expect("on disk");
+        assert_eq!((now.position, now.newest), (state.position, state.newest + 4));
+        assert_eq!((now.behind(), now.failure.map(|failure| failure.code)), (4, Some("state_symlink")));
+    }
+    reading.mark().expect("not its own to move");
+    reading.close();
+    assert_eq!(reading.mark_failure(), None, "it never tried");
+    fs::remove_file(&lock).expect("removed");
+    control.mark().expect("moved");
+    assert_eq!(control.mark_failure(), None);
+    assert_eq!(control.mark_state().expect("readable").expect("on disk").behind(), 0);
+}
+
+#[tokio::test]
+async fn p05_a_mark_that_cannot_be_written_in_the_background_is_told_and_tried_again() {
+    let (_home, control, lock) = marked().await;
+    break_lock(&lock);
+    pay(&control, "o", 5).execute(fine).await.expect("committed");
+    until(|| control.mark_failure().is_some()).await;
+    fs::remove_file(&lock).expect("removed");
+    until(|| control.mark_failure().is_none()).await;
+    assert_eq!(control.mark_state().expect("readable").expect("on disk").behind(), 0);
+}
+
+/// Lets the keeper's thread work until this is so.
+async fn until(so: impl Fn() -> bool) {
+    let late = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !so() {
+        assert!(std::time::Instant::now() < late, "it is never so");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn p05_a_mark_that_cannot_be_written_on_closing_is_told() {
+    let (_home, control, lock) = marked().await;
+    pay(&control, "o", 5).execute(fine).await.expect("committed");
+    break_lock(&lock);
+    control.close();
+    let failure = control.mark_failure().expect("it failed");
+    assert!(failure.to_string().starts_with("state_symlink: "), "{failure}");
+}
+
+#[tokio::test]
+async fn a_store_in_memory_has_no_mark() {
+    let control = Control::memory(policy(POLICY), clock()).await.expect("a store");
+    assert_eq!(control.mark_state().expect("readable"), None);
+    control.mark().expect("nothing to do");
+    assert_eq!(control.mark_failure(), None);
+}

@@ -91,8 +91,7 @@ fn refund(world: &World, amount: i64) -> Proposing {
 fn named<T: std::fmt::Debug>(result: Result<T, Error>) -> ReceiptId {
     match result.expect_err("an error") {
         Error::Unknown { receipt: Some(id), .. } | Error::NotExecuted { receipt: Some(id), .. } => id,
-        Error::Refused(refusal) => refusal.receipt.expect("a receipt"),
-        other => panic!("{other:?}"),
+        other => other.refusal().and_then(|refusal| refusal.receipt).expect("a receipt"),
     }
 }
 

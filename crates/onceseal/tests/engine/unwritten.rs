@@ -1,14 +1,18 @@
 //! Outcomes that the store does not take, and attempts that take it too long
 //! to hand out.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use onceseal::core::code::Code;
 use onceseal::core::effect::EffectState;
+use onceseal::core::id::ActionId;
+use onceseal::core::json::Value;
 use onceseal::fault::{self, Action, point};
 use onceseal::store::StoreError;
-use onceseal::{Error, Failure, Proposing};
+use onceseal::store::clock::Clock;
+use onceseal::{Error, Executed, Failure, Proposing};
 
 use crate::support::{World, bot, code, never};
 
@@ -26,9 +30,20 @@ async fn a_value_whose_outcome_cannot_be_written_is_replaced_by_the_reason() {
     let _alone = fault::alone();
     for world in World::both().await {
         fault::on(point::BEFORE_SETTLE, failing(Code::StoreClosed));
-        let result = quick(&world, "o").execute(|_| async { Ok::<_, Failure>("paid") }).await;
-        assert_eq!(code(result), "store_closed");
-        assert_eq!(world.state("quick:o"), Some(EffectState::Executing));
+        let card = "4242-4242";
+        let call = world.pay("o", 5).arg("card", card);
+        let result = call.execute(|_| async move { Ok::<_, Failure>(format!("paid with {card}")) }).await;
+        let error = result.expect_err("not recorded");
+        assert_eq!(
+            (error.code(), error.retry().as_str(), error.ran()),
+            ("store_closed", "after_resolution", true)
+        );
+        let shown = format!("{error} {error:?}");
+        assert!(shown.contains("said that it was done") && !shown.contains(card), "{shown}");
+        let Error::Unsettled { action, fence: 1, returned, because } = error else { panic!("{error:?}") };
+        assert_eq!((returned, because.code()), (Ok("paid with [redacted]".into()), "store_closed"));
+        let row = world.control.effect("pay:o").expect("readable").expect("there");
+        assert_eq!((row.state, row.holder), (EffectState::Executing, action));
     }
 }
 
@@ -38,7 +53,85 @@ async fn a_not_executed_whose_outcome_cannot_be_written_is_replaced_by_the_reaso
     for world in World::both().await {
         fault::on(point::BEFORE_SETTLE, failing(Code::StoreClosed));
         let result = quick(&world, "o").execute(|_| async { Err::<(), _>(Failure::not_executed("no")) });
-        assert_eq!(code(result.await), "store_closed", "what is not recorded is not claimed");
+        let error = result.await.expect_err("not recorded");
+        assert_eq!(error.code(), "store_closed", "what is not recorded is not claimed");
+        assert!(error.to_string().contains("said that nothing was done"), "{error}");
+        let Error::Unsettled { returned, .. } = error else { panic!("{error:?}") };
+        assert_eq!(returned, Err(Failure::not_executed("no")));
+    }
+}
+
+/// How a call under each of these circumstances ends, and how often its
+/// executor ran.
+async fn ends(world: &World, call: Proposing, executed: Executed, before: impl FnOnce()) -> (Error, u32) {
+    let runs = AtomicU32::new(0);
+    before();
+    let result = call.execute(|_| {
+        runs.fetch_add(1, Ordering::SeqCst);
+        std::future::ready(executed)
+    });
+    let error = result.await.expect_err("an error");
+    fault::disarm();
+    world.clock.advance(1);
+    (error, runs.load(Ordering::SeqCst))
+}
+
+#[tokio::test]
+async fn p06_an_error_says_whether_the_executor_ran() {
+    let _alone = fault::alone();
+    for world in World::both().await {
+        let world = &world;
+        let id = |n| ActionId([n; 16]);
+        let ok = || Ok(Value::Null);
+        let no = || Err(Failure::not_executed("no"));
+        let lost = || Err(Failure::unknown("lost"));
+        let nothing = || {};
+        let unwritten = || fault::on(point::BEFORE_SETTLE, failing(Code::StoreClosed));
+        let late = || {
+            let clock = world.clock.clone();
+            fault::on(point::AFTER_RESERVE, move || {
+                clock.advance(500_001);
+                Ok(())
+            });
+        };
+        let fails = |point: &'static str| move || fault::arm(point, 1, Action::Fail);
+        let ended = [
+            // Refused, waiting, not to be proposed.
+            ends(world, world.pay("a", 9_999), ok(), nothing).await,
+            ends(world, world.ask("a"), ok(), nothing).await,
+            ends(world, world.ask("a").wait(Duration::from_millis(1)), ok(), nothing).await,
+            ends(world, world.pay("a", 5).arg("amount", Value::Float(0.5)), ok(), nothing).await,
+            // Failed on the way there.
+            ends(world, world.pay("b", 5), ok(), fails(point::BEFORE_SUBMIT)).await,
+            ends(world, world.pay("b", 5), ok(), fails(point::AFTER_RESERVE)).await,
+            ends(world, world.pay("b", 5), ok(), fails(point::BEFORE_EXECUTOR)).await,
+            ends(world, quick(world, "b"), ok(), late).await,
+            // What it said, and what an id is answered with afterwards.
+            ends(world, world.pay("c", 5).id(id(1)), no(), nothing).await,
+            ends(world, world.pay("c", 5).id(id(1)), ok(), nothing).await,
+            ends(world, world.pay("d", 5).id(id(2)), lost(), nothing).await,
+            ends(world, world.pay("d", 5).id(id(2)), ok(), nothing).await,
+            ends(world, world.pay("d", 5), ok(), nothing).await,
+            // Not recorded.
+            ends(world, world.pay("e", 5), ok(), unwritten).await,
+            ends(world, world.pay("f", 5), no(), unwritten).await,
+            ends(world, world.pay("g", 5), lost(), unwritten).await,
+            ends(world, world.pay("h", 5), ok(), fails(point::AFTER_EXECUTOR)).await,
+        ];
+        for (error, runs) in &ended {
+            assert_eq!(u32::from(error.ran()), *runs, "{error:?}");
+        }
+        let ran: Vec<_> =
+            ended.iter().filter(|(error, _)| error.ran()).map(|(error, _)| error.code()).collect();
+        let codes = [
+            "not_executed",
+            "outcome_unknown",
+            "store_closed",
+            "store_closed",
+            "outcome_unknown",
+            "outcome_unknown",
+        ];
+        assert_eq!(ran, codes);
     }
 }
 
@@ -61,19 +154,20 @@ async fn an_unknown_error_keeps_the_executors_words_with_the_reason_attached() {
 async fn ua_104_an_outcome_that_cannot_be_written_is_tried_until_the_lease_ends() {
     let _alone = fault::alone();
     for world in World::both().await {
-        let tries = Arc::new(AtomicU32::new(0));
-        let counted = tries.clone();
+        let minutes = Arc::new(Mutex::new(Vec::new()));
+        let (tried, clock) = (minutes.clone(), world.clock.clone());
         fault::on(point::BEFORE_SETTLE, move || {
-            counted.fetch_add(1, Ordering::SeqCst);
+            tried.lock().expect("whole").push(clock.now().boot_us / 60_000_000);
+            clock.advance(60_000_000);
             Err(StoreError::new(Code::StoreFailed))
         });
-        let result = quick(&world, "o").execute(|_| async { Ok::<_, Failure>("paid") }).await;
+        // A lease of five minutes.
+        let result = world.pay("o", 5).execute(|_| async { Ok::<_, Failure>("paid") }).await;
         assert_eq!(code(result), "store_failed");
-        assert!(tries.load(Ordering::SeqCst) > 3, "it was tried again and again");
+        assert_eq!(*minutes.lock().expect("whole"), [0, 1, 2, 3, 4, 5], "to its end, and not after it");
         // Nobody claims that it did not happen: the lease's lapse makes it unknown.
         fault::disarm();
-        world.clock.advance(2_000_000);
-        assert_eq!(code(quick(&world, "o").execute(never).await), "ambiguous");
+        assert_eq!(code(world.pay("o", 5).execute(never).await), "ambiguous");
     }
 }
 
