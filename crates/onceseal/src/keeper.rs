@@ -49,9 +49,12 @@ impl Keeper {
     ) -> Result<Keeper, StoreError> {
         let keeper = Keeper::none();
         let (leases, own) = (keeper.leases.clone(), store.clone());
-        keeper.spawn("onceseal-keeper", move || leases::keep(&leases, &own))?;
         let (chores, tools) = (keeper.chores.clone(), Tools { store, mark, waiters });
-        keeper.spawn("onceseal-chores", move || chores.work(&tools))?;
+        let started = keeper
+            .spawn("onceseal-keeper", move || leases::keep(&leases, &own))
+            .and_then(|()| keeper.spawn("onceseal-chores", move || chores.work(&tools)));
+        // One without the other would hold the store open.
+        started.inspect_err(|_| keeper.stop())?;
         Ok(keeper)
     }
 

@@ -195,6 +195,21 @@ fn the_same_id_and_content_is_answered_and_never_run_again_and_other_content_is_
 }
 
 #[test]
+fn an_id_that_has_ended_with_a_passing_refusal_is_not_said_to_be_worth_repeating() {
+    let project = Project::new();
+    project.unknown("txn_1");
+    let id = "act_000000000000700080000000000000ab";
+    let line = refund("txn_1", 1, &["--id", id, "--json"], "true");
+    let error = project.refused(&line.each()).error();
+    assert_eq!(error["code"], "ambiguous");
+    project.ok(&["resolve", "refund:txn_1", "--failed", "--reason", "looked"]);
+    let again = project.refused(&line.each()).error();
+    assert_eq!((&again["code"], &again["retry"]), (&json!("ambiguous"), &json!("never")));
+    assert_eq!(error["retry"], "never", "as it was said from the first");
+    project.ok(&refund("txn_1", 1, &[], "true").each());
+}
+
+#[test]
 fn ua_065_a_timeout_a_denial_and_a_revocation_are_three_different_outcomes() {
     let project = Project::new();
     let code = |payment: &str, more: &[&str]| {

@@ -103,10 +103,12 @@ pub(super) fn not_done(
                 .about_receipt(*receipt)
                 .next("the effect is free: the same command tries again")
         }
-        (Error::Unknown { unrecorded: Some(cause), .. }, Some(ran)) => match &**cause {
-            Error::Refused(refusal) if refusal.code == Code::Fenced => fenced(control, refusal, ran),
-            cause => unrecorded(ran, cause),
-        },
+        (Error::Unknown { unrecorded: Some(because), .. } | Error::Unsettled { because, .. }, Some(ran)) => {
+            match &**because {
+                Error::Refused(refusal) if refusal.code == Code::Fenced => fenced(control, refusal, ran),
+                because => unrecorded(ran, because),
+            }
+        }
         (Error::Unknown { action: id, receipt, message, .. }, _) => {
             let message_of = format!("it is unknown whether {} happened", action.name);
             let told = CliError::new(error.code(), message_of, REFUSED)
@@ -119,7 +121,6 @@ pub(super) fn not_done(
                 None => told,
             }
         }
-        (Error::Refused(refusal), Some(ran)) if refusal.code == Code::Fenced => fenced(control, refusal, ran),
         (_, Some(ran)) => unrecorded(ran, &error),
         (_, None) => not_run(control, policy, action, error),
     };
@@ -197,6 +198,11 @@ fn not_run(control: &Control, policy: &Policy, wanted: &Action, error: Error) ->
             approval,
         ),
         Error::Refused(refusal) => refused::call(control, policy, wanted, &refusal),
+        Error::Ended(refusal) => {
+            refused::call(control, policy, wanted, &refusal).retry(Retry::Never).because(
+                "the action of this --id has ended with this answer; another id, or none, is looked at anew",
+            )
+        }
         error => {
             let told = refused::of(control, error);
             // Unlike a store that fails, this leaves open whether the action is there.
