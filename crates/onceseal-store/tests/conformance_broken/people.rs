@@ -59,8 +59,17 @@ broken! {
         Ok(verdict)
     }));
 
+    // Whether those who come at once share a batch or not.
+    an_approval_is_shown_unused_to_everybody: [
+        one_of_many_threads_uses_the_approval,
+    ], |place| with(place, |parts| rule(parts, |asked, sound| {
+        let Some((_, Some(id))) = asked.run() else { return asked.ask(sound) };
+        let view = asked.approval_as(id, |row| row.status = Status::Granted);
+        asked.seeing(&view, sound)
+    }));
+
     an_approval_is_used_again: [
-        an_approval_is_used_once, one_of_many_threads_uses_the_approval, the_first_decision_stands,
+        an_approval_is_used_once, the_first_decision_stands,
     ], |place| with(place, |parts| loading(parts, |stored| {
         if let Row::Approval(row) = &mut stored.row
             && row.status == Status::Consumed {
