@@ -223,7 +223,7 @@ impl From<StoreError> for CliError {
         let base = CliError::new(code.as_str(), error.to_string(), UNUSABLE).retry(code.retry());
         match code {
             Code::StoreWentBack => base.next("onceseal doctor"),
-            Code::ClockJump => base.next("onceseal doctor --accept-clock"),
+            Code::ClockJump => base.next("check the clock, then start the program again"),
             Code::PolicyMissing => base.next("onceseal init").next("onceseal policy apply"),
             Code::StoreForeign | Code::Corrupt => base.next("onceseal doctor"),
             Code::StoreFailed => base.next("onceseal doctor").next("then the same command again"),

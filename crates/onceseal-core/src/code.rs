@@ -160,7 +160,7 @@ codes! {
 
     /// The clock moved by more than an hour against the boot clock.
     ClockJump = 80 => "clock_jump", Later,
-        "the clock moved by more than an hour; check it, then `onceseal doctor --accept-clock`";
+        "the clock moved by more than an hour while this program ran; check it, then start the program again";
     /// The store had no room for the command in time.
     StoreBusy = 81 => "store_busy", SameId,
         "the store is busy and the command was not begun; repeat it";

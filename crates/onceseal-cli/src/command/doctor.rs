@@ -19,9 +19,6 @@ mod checks;
 /// Say whether everything is as it should be, and what waits for a person
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Take the clocks as right from now on, after they jumped
-    #[arg(long, conflicts_with = "accept_went_back")]
-    accept_clock: bool,
     /// Go on with a store that is older than what was seen: what it forgot may happen again
     #[arg(long, requires = "reason")]
     accept_went_back: bool,
@@ -86,9 +83,6 @@ impl Check {
 }
 
 pub(crate) fn run(context: &Context, doctor: Doctor) -> Result<ExitCode, CliError> {
-    if doctor.accept_clock {
-        return accept_clock(context);
-    }
     if let (true, Some(reason)) = (doctor.accept_went_back, doctor.reason) {
         return accept_went_back(context, reason);
     }
@@ -107,19 +101,6 @@ pub(crate) fn run(context: &Context, doctor: Doctor) -> Result<ExitCode, CliErro
         context.out.text(&checks.iter().map(Check::line).collect::<String>())?;
     }
     Ok(ExitCode::from(code))
-}
-
-/// A jump is noticed by the process that saw both clocks, so there is nothing
-/// to undo in the store; this opens it with the clocks as they are.
-fn accept_clock(context: &Context) -> Result<ExitCode, CliError> {
-    if let Some(control) = context.answer()? {
-        control.store().accept_clock();
-    }
-    tell(
-        context,
-        "accepted_clock",
-        "this host's clocks are taken as right; running programs reopen their store",
-    )
 }
 
 fn accept_went_back(context: &Context, reason: String) -> Result<ExitCode, CliError> {

@@ -61,7 +61,6 @@ fn every_command_prints_a_document_where_there_is_nothing_to_tell_too() {
         &["receipts", "list"],
         &["events"],
         &["doctor"],
-        &["doctor", "--accept-clock"],
         &["doctor", "--accept-went-back", "--reason", "x"],
         &["policy", "check"],
         &["policy", "explain", "a"],

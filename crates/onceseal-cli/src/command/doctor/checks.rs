@@ -10,7 +10,7 @@ use onceseal::core::stream::StreamKind;
 use onceseal::core::time::Timestamp;
 use onceseal::store::SCHEMA_VERSION;
 use onceseal::views::{Filter, state_numbers};
-use onceseal::{Control, Error, Opening, Seen};
+use onceseal::{Control, Error, MarkState, Opening, Seen};
 
 use super::{Check, Verdict};
 use crate::command::policy::FORGETS;
@@ -168,25 +168,10 @@ fn store(control: &Control, config: Option<&Config>, checks: &mut Vec<Check>) {
 
 fn seen(control: &Control) -> Check {
     match control.seen() {
-        Seen::All(position) => match control.store().read(|snapshot| snapshot.newest()) {
-            Ok(newest) if newest > *position => Check::new(
-                "history",
-                Verdict::Warn,
-                format!(
-                    "the mark of what was seen is at entry {position} and the log at {newest}: a backup from between \
-                     would not be noticed"
-                ),
-            )
-            .next(
-                "end the programs that use the store, and look again; if the mark stays, it cannot be written: see the \
-                 setting `mark`, by default onceseal/marks in the state home",
-            ),
-            Ok(_) => Check::new(
-                "history",
-                Verdict::Ok,
-                format!("the log has all that was seen, up to entry {position}"),
-            ),
-            Err(error) => failed("history", &error.into()),
+        Seen::All(position) => match control.mark_state() {
+            Ok(Some(mark)) => marked(&mark),
+            Ok(None) => Check::new("history", Verdict::Ok, format!("nothing is older than entry {position}")),
+            Err(error) => failed("history", &error),
         },
         Seen::WentBack { seen, found } => Check::new(
             "history",
@@ -207,6 +192,25 @@ fn seen(control: &Control) -> Check {
             "there is no mark of what was seen, so a store restored from a backup would not be noticed",
         ),
     }
+}
+
+fn marked(mark: &MarkState) -> Check {
+    let (position, newest) = (mark.position.unwrap_or_default(), mark.newest);
+    if let Some(failure) = &mark.failure {
+        let detail = format!(
+            "the mark of what was seen cannot be written, it is at entry {position} and the log at {newest}: a \
+             backup from between would not be noticed ({}: {})",
+            failure.code, failure.message
+        );
+        let place = "the setting `mark`, by default onceseal/marks in the state home, names its directory";
+        return Check::new("history", Verdict::Warn, detail).next(place);
+    }
+    if mark.behind() > 0 {
+        let detail = format!("the mark of what was seen is at entry {position} and the log at {newest}");
+        return Check::new("history", Verdict::Warn, detail)
+            .next("end the programs that use the store, and look again");
+    }
+    Check::new("history", Verdict::Ok, format!("the log has all that was seen, up to entry {position}"))
 }
 
 fn active(active: Option<&ActivePolicy>, config: Option<&Config>) -> Check {

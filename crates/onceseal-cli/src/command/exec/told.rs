@@ -96,12 +96,16 @@ pub(super) fn not_done(
     ran: Option<&Ran>,
 ) -> CliError {
     let told = match (&error, ran) {
-        (Error::NotExecuted { action, receipt, message, .. }, _) => {
+        (Error::NotExecuted { action, receipt, message, named, .. }, _) => {
+            let again = match named {
+                true => "the effect is free: the same command without this --id tries again",
+                false => "the effect is free: the same command tries again",
+            };
             CliError::new(error.code(), format!("not executed: {message}"), REFUSED)
                 .retry(error.retry())
                 .about("action", action.to_string())
                 .about_receipt(*receipt)
-                .next("the effect is free: the same command tries again")
+                .next(again)
         }
         (Error::Unknown { unrecorded: Some(because), .. } | Error::Unsettled { because, .. }, Some(ran)) => {
             match &**because {
