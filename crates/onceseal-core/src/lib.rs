@@ -19,6 +19,7 @@ pub mod id;
 pub mod journal;
 pub mod json;
 pub mod limits;
+pub mod operation;
 pub mod pack;
 pub mod policy;
 mod record;
