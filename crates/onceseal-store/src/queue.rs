@@ -27,7 +27,7 @@ pub(crate) const BATCH_MAX: usize = 256;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long the writer looks for a next command before it sleeps.
-const LOOK: Duration = Duration::from_micros(50);
+const LOOK: Duration = Duration::from_micros(100);
 
 const WAITING: u8 = 0;
 const BEGUN: u8 = 1;
