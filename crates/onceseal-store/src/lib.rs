@@ -22,6 +22,7 @@ mod sqlite;
 mod store;
 mod time;
 pub mod turnstile;
+mod writer;
 pub mod yardstick;
 
 pub use error::StoreError;

@@ -54,7 +54,6 @@ impl Job {
 struct Waiting {
     jobs: VecDeque<Job>,
     closed: bool,
-    accept_clock: bool,
 }
 
 /// Commands on their way to the writer.
@@ -64,16 +63,6 @@ pub(crate) struct Queue {
     arrived: Condvar,
     /// How often something has arrived, for a writer that looks without the lock.
     arrivals: AtomicUsize,
-}
-
-/// What the writer is to do next.
-pub(crate) enum Next {
-    /// Run these.
-    Batch(Batch),
-    /// Take the clocks as right.
-    AcceptClock,
-    /// Stop.
-    Closed,
 }
 
 /// Jobs that have been begun and not been answered.
@@ -124,13 +113,17 @@ impl Queue {
         ticket
     }
 
-    /// Waits for commands and begins what is there, without waiting for more.
-    pub(crate) fn next(&self) -> Next {
+    /// Nothing waits here, and something may.
+    pub(crate) fn is_idle(&self) -> bool {
+        let waiting = self.waiting();
+        waiting.jobs.is_empty() && !waiting.closed
+    }
+
+    /// Waits for commands and begins what is there, without waiting for more;
+    /// `None` when the queue is closed and empty.
+    pub(crate) fn next(&self) -> Option<Batch> {
         let mut waiting = self.waiting();
         loop {
-            if std::mem::take(&mut waiting.accept_clock) {
-                return Next::AcceptClock;
-            }
             let mut batch = Batch::default();
             while batch.commands.len() < BATCH_MAX {
                 let Some(job) = waiting.jobs.pop_front() else { break };
@@ -142,10 +135,10 @@ impl Queue {
                 }
             }
             if !batch.commands.is_empty() {
-                return Next::Batch(batch);
+                return Some(batch);
             }
             if waiting.closed {
-                return Next::Closed;
+                return None;
             }
             waiting = self.wait(waiting);
         }
@@ -162,7 +155,7 @@ impl Queue {
             thread::yield_now();
         }
         let waiting = self.waiting();
-        if waiting.jobs.is_empty() && !waiting.closed && !waiting.accept_clock {
+        if waiting.jobs.is_empty() && !waiting.closed {
             return self.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
         waiting
@@ -171,12 +164,6 @@ impl Queue {
     /// Takes no more commands; what is waiting is still run.
     pub(crate) fn close(&self) {
         self.waiting().closed = true;
-        self.arrived.notify_all();
-    }
-
-    /// Has the writer take the clocks as right.
-    pub(crate) fn accept_clock(&self) {
-        self.waiting().accept_clock = true;
         self.arrived.notify_all();
     }
 
@@ -211,6 +198,14 @@ pub struct Ticket {
 }
 
 impl Ticket {
+    /// One that is answered already; `None`: it is not known what became of it.
+    pub(crate) fn answered(outcome: Option<Outcome>) -> Ticket {
+        let (answer, receiver) = oneshot::channel();
+        // The receiver is there to take it.
+        let _ = answer.send(outcome.unwrap_or_else(|| Err(gone())));
+        Ticket { receiver, state: Arc::new(AtomicU8::new(BEGUN)), until: Instant::now() }
+    }
+
     /// When the command should have been begun; see [`Ticket::withdraw`].
     #[must_use]
     pub fn patience_ends(&self) -> Instant {

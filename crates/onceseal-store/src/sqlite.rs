@@ -1,9 +1,10 @@
 //! The embedded store: one SQLite file, write-ahead log, synchronous=FULL.
 //!
-//! One connection writes, on the executor's thread; a few read. The file is
+//! One connection writes, one thread at a time; a few read. The file is
 //! never opened by anything but SQLite, since closing it would drop SQLite's
 //! locks.
 
+mod identity;
 mod open;
 mod pool;
 mod recent;

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use onceseal_core::code::Code;
@@ -19,19 +18,19 @@ use crate::clock::Clock;
 use crate::error::StoreError;
 use crate::executor::{Executor, Outcome};
 use crate::parts::{Options, Parts, ReadingParts, fill};
-use crate::queue::{Next, Queue, Ticket};
+use crate::queue::Ticket;
 use crate::read::{self, Readers, Snapshot};
 use crate::turnstile::Turnstile;
+use crate::writer::Writer;
 
 /// An open store of one tenant. Cheap to share behind an `Arc`.
 pub struct Store {
     tenant: Tenant,
     clock: Arc<dyn Clock>,
-    queue: Arc<Queue>,
+    writer: Writer,
     readers: Box<dyn Readers>,
     sweeps: Option<Turnstile>,
     closed: AtomicBool,
-    writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Store {
@@ -60,10 +59,8 @@ impl Store {
     pub fn sqlite_reader(path: PathBuf, options: &Options) -> Result<Option<Store>, StoreError> {
         let Some(parts) = ReadingParts::sqlite(path, options)? else { return Ok(None) };
         let ReadingParts { tenant, readers, clock } = parts;
-        let queue = Arc::new(Queue::default());
-        queue.close();
-        let (closed, writer) = (AtomicBool::new(false), Mutex::new(None));
-        Ok(Some(Store { tenant, clock, queue, readers, sweeps: None, closed, writer }))
+        let (closed, writer) = (AtomicBool::new(false), Writer::closed());
+        Ok(Some(Store { tenant, clock, writer, readers, sweeps: None, closed }))
     }
 
     /// The store of these parts.
@@ -72,15 +69,8 @@ impl Store {
     /// The tenant's first event cannot be recorded.
     pub fn of(parts: Parts) -> Result<Store, StoreError> {
         let Parts { tenant, owner, backend, readers, decide, sweeps, clock } = parts;
-        let queue = Arc::new(Queue::default());
-        let executor = Executor::new(backend, Pinned::new(tenant.clone(), owner), decide);
-        let own = queue.clone();
-        let writer = std::thread::Builder::new()
-            .name("onceseal-writer".to_owned())
-            .spawn(move || write(&own, executor))
-            .map_err(|error| StoreError::with(Code::StoreFailed, error.kind().to_string()))?;
-        let (closed, writer) = (AtomicBool::new(false), Mutex::new(Some(writer)));
-        let store = Store { tenant, clock, queue, readers, sweeps, closed, writer };
+        let writer = Writer::start(Executor::new(backend, Pinned::new(tenant.clone(), owner), decide))?;
+        let store = Store { tenant, clock, writer, readers, sweeps, closed: AtomicBool::new(false) };
         match store.submit(Command::Create)?.wait() {
             // It was created, and its row was changed since: an audit names it.
             Err(error) if error.code() == Code::Corrupt => {}
@@ -114,10 +104,16 @@ impl Store {
     /// A system without random numbers. Whether the store takes the command is
     /// the ticket's answer.
     pub fn submit(&self, command: Command) -> Result<Ticket, StoreError> {
-        let mut nonce = [0; 16];
-        fill(&mut nonce)?;
-        let made_at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_millis() as u64);
-        Ok(self.queue.submit(Stamped { command, made_at, nonce: Nonce(nonce) }))
+        Ok(self.writer.submit(stamped(command)?))
+    }
+
+    /// As [`Store::submit`], for a thread that may block: where nobody else
+    /// writes it runs the command itself, and the ticket is answered.
+    ///
+    /// # Errors
+    /// As [`Store::submit`].
+    pub fn submit_here(&self, command: Command) -> Result<Ticket, StoreError> {
+        Ok(self.writer.submit_here(stamped(command)?))
     }
 
     /// Submits a command and blocks until it is answered.
@@ -125,7 +121,7 @@ impl Store {
     /// # Errors
     /// As [`Ticket::wait`].
     pub fn run(&self, command: Command) -> Outcome {
-        self.submit(command)?.wait()
+        self.submit_here(command)?.wait()
     }
 
     /// Reads a consistent picture; `with` should be short, since it keeps the
@@ -192,7 +188,7 @@ impl Store {
     /// program that is not to be started again. Other processes saw no jump, or
     /// their own.
     pub fn accept_clock(&self) {
-        self.queue.accept_clock();
+        self.writer.accept_clock();
     }
 
     /// What the database says of its settings that protect: one sentence for
@@ -210,12 +206,7 @@ impl Store {
         self.closed.store(true, Ordering::Release);
         // Readers first: the writer, the last to close, checkpoints as it must.
         self.readers.close();
-        self.queue.close();
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // A writer that panicked has answered nobody; its callers know that.
-        if let Some(writer) = writer {
-            drop(writer.join());
-        }
+        self.writer.close();
     }
 }
 
@@ -225,24 +216,10 @@ impl Drop for Store {
     }
 }
 
-/// The writer's thread: batches until the queue is closed.
-fn write(queue: &Queue, mut executor: Executor) {
-    // However this ends, nobody is left waiting for a writer that is gone.
-    let _gone = queue.until_gone();
-    loop {
-        match queue.next() {
-            Next::Batch(mut batch) => {
-                while !batch.commands().is_empty() {
-                    let outcomes = executor.run_some(batch.commands());
-                    // Answers lost here, as a test may have it, are answers not known.
-                    if crate::fault::reach("before_reply").is_err() {
-                        break;
-                    }
-                    batch.answer(outcomes);
-                }
-            }
-            Next::AcceptClock => executor.backend().accept_clock(),
-            Next::Closed => return,
-        }
-    }
+/// A command with what makes it this one.
+fn stamped(command: Command) -> Result<Stamped, StoreError> {
+    let mut nonce = [0; 16];
+    fill(&mut nonce)?;
+    let made_at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_millis() as u64);
+    Ok(Stamped { command, made_at, nonce: Nonce(nonce) })
 }

@@ -66,6 +66,8 @@ use crate::open::Opening;
 #[derive(Clone)]
 pub struct Control {
     engine: crate::Control,
+    /// The same, for calls that block the thread they are made on.
+    here: crate::Control,
     runtime: Arc<Threads>,
 }
 
@@ -109,7 +111,7 @@ impl Control {
     /// As there.
     pub fn open(config: impl AsRef<Path>) -> Result<Control, Error> {
         let runtime = Threads::start()?;
-        Ok(Control { engine: runtime.run(crate::Control::open(config))?, runtime })
+        Ok(Control::new(runtime.run(crate::Control::open(config))?, runtime))
     }
 
     /// As [`crate::Control::memory`].
@@ -118,7 +120,7 @@ impl Control {
     /// As there.
     pub fn memory(policy: Arc<ActivePolicy>, clock: Arc<dyn Clock>) -> Result<Control, Error> {
         let runtime = Threads::start()?;
-        Ok(Control { engine: runtime.run(crate::Control::memory(policy, clock))?, runtime })
+        Ok(Control::new(runtime.run(crate::Control::memory(policy, clock))?, runtime))
     }
 
     /// As [`crate::Control::found`].
@@ -134,7 +136,12 @@ impl Control {
     /// # Errors
     /// A system without threads.
     pub fn of(engine: crate::Control) -> Result<Control, Error> {
-        Ok(Control { engine, runtime: Threads::start()? })
+        Ok(Control::new(engine, Threads::start()?))
+    }
+
+    fn new(engine: crate::Control, runtime: Arc<Threads>) -> Control {
+        let here = crate::Control { blocks: true, ..engine.clone() };
+        Control { engine, here, runtime }
     }
 
     /// The engine itself: for lists, rows, receipts, snapshots and closing,
@@ -146,7 +153,7 @@ impl Control {
 
     /// Begins a call of this action.
     pub fn action(&self, name: impl Into<String>) -> Proposing<'_> {
-        Proposing { control: self, call: self.engine.action(name) }
+        Proposing { control: self, call: self.here.action(name) }
     }
 
     /// Goes on with a recorded action, as [`crate::Control::resume`].
@@ -163,7 +170,7 @@ impl Control {
         T: Into<Value>,
         E: Into<Failure>,
     {
-        let resuming = self.engine.resume(action).options(options);
+        let resuming = self.here.resume(action).options(options);
         self.runtime.run(resuming.execute(async |call| outside(|| executor(call))))
     }
 
@@ -172,7 +179,7 @@ impl Control {
     /// # Errors
     /// As there.
     pub fn submit(&self, command: Command) -> Result<Reply, Error> {
-        self.runtime.run(self.engine.submit(command))
+        self.runtime.run(self.here.submit(command))
     }
 
     /// As [`crate::Control::activate`].
@@ -185,7 +192,7 @@ impl Control {
         again: bool,
         person: Option<Identity>,
     ) -> Result<bool, Error> {
-        self.runtime.run(self.engine.activate(policy, again, person))
+        self.runtime.run(self.here.activate(policy, again, person))
     }
 
     /// As [`crate::Control::answer`].
@@ -199,7 +206,7 @@ impl Control {
         said: Said,
         shown: Hash,
     ) -> Result<Reply, Error> {
-        self.runtime.run(self.engine.answer(approval, person, said, shown))
+        self.runtime.run(self.here.answer(approval, person, said, shown))
     }
 
     /// As [`crate::Control::revoke`].
@@ -207,7 +214,7 @@ impl Control {
     /// # Errors
     /// As there.
     pub fn revoke(&self, approval: ApprovalId, person: Identity) -> Result<Reply, Error> {
-        self.runtime.run(self.engine.revoke(approval, person))
+        self.runtime.run(self.here.revoke(approval, person))
     }
 
     /// As [`crate::Control::resolve`].
@@ -223,7 +230,7 @@ impl Control {
         evidence: Option<String>,
         person: Identity,
     ) -> Result<Reply, Error> {
-        self.runtime.run(self.engine.resolve(key, fence, happened, reason, evidence, person))
+        self.runtime.run(self.here.resolve(key, fence, happened, reason, evidence, person))
     }
 
     /// As [`crate::Control::reconcile`].
@@ -236,7 +243,7 @@ impl Control {
         settle: Span,
         ask: impl FnOnce(String, u64) -> Option<(Finding, Option<String>)>,
     ) -> Result<Option<Reply>, Error> {
-        self.runtime.run(self.engine.reconcile(key, settle, async |key, fence| outside(|| ask(key, fence))))
+        self.runtime.run(self.here.reconcile(key, settle, async |key, fence| outside(|| ask(key, fence))))
     }
 
     /// As [`crate::Control::note`].
@@ -244,7 +251,7 @@ impl Control {
     /// # Errors
     /// As there.
     pub fn note(&self, source: String, body: String) -> Result<Reply, Error> {
-        self.runtime.run(self.engine.note(source, body))
+        self.runtime.run(self.here.note(source, body))
     }
 }
 

@@ -16,7 +16,7 @@ use onceseal_core::reply::Reply;
 use onceseal_core::store::Note;
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::Span;
-use onceseal_store::{Store, StoreError};
+use onceseal_store::{Store, StoreError, Ticket};
 
 use crate::call::Proposing;
 use crate::error::Error;
@@ -33,6 +33,8 @@ use crate::watch::Watch;
 #[derive(Clone)]
 pub struct Control {
     pub(crate) inner: Arc<Inner>,
+    /// Whoever calls may be blocked: its commands need no other thread.
+    pub(crate) blocks: bool,
 }
 
 pub(crate) struct Inner {
@@ -73,7 +75,7 @@ impl Control {
     /// `store_busy`, or what the store fails with.
     pub async fn submit(&self, command: Command) -> Result<Reply, Error> {
         let concerned = concerned(&command);
-        let ticket = self.inner.store.submit(command)?;
+        let ticket = self.ticket(command)?;
         let patience = tokio::time::Instant::from_std(ticket.patience_ends());
         let mut ticket = pin!(ticket);
         let reply = match tokio::time::timeout_at(patience, ticket.as_mut()).await {
@@ -86,6 +88,12 @@ impl Control {
         }
         self.inner.keeper.recorded();
         Ok(reply)
+    }
+
+    /// Hands a command to the store.
+    pub(crate) fn ticket(&self, command: Command) -> Result<Ticket, StoreError> {
+        let store = &self.inner.store;
+        if self.blocks { store.submit_here(command) } else { store.submit(command) }
     }
 
     /// Makes a policy the active one. `again` also takes one that was active

@@ -181,7 +181,7 @@ impl Control {
             store,
             closed: AtomicBool::new(false),
         };
-        Ok(Some(Control { inner: Arc::new(inner) }))
+        Ok(Some(Control { inner: Arc::new(inner), blocks: false }))
     }
 
     fn at(place: &Place, opening: &Opening) -> Result<Control, Error> {
@@ -201,7 +201,8 @@ impl Control {
         let keeper = Keeper::start(store.clone(), mark.clone(), waiters.clone())?;
         let watch = Watch::new(store.clone(), waiters);
         let (seen, closed) = (seen.unwrap_or(Seen::Nothing), AtomicBool::new(false));
-        Ok(Control { inner: Arc::new(Inner { store, keeper, watch, policy, sweeper, mark, seen, closed }) })
+        let inner = Inner { store, keeper, watch, policy, sweeper, mark, seen, closed };
+        Ok(Control { inner: Arc::new(inner), blocks: false })
     }
 }
 

@@ -168,7 +168,7 @@ impl Wanted {
         for _ in 0..=STALE_MAX {
             let (command, given) = self.command(control, reach).await?;
             fault::reach(point::BEFORE_SUBMIT)?;
-            let ticket = control.store().submit(command)?;
+            let ticket = control.ticket(command)?;
             match Unclaimed::new(&control.inner.keeper, ticket).await? {
                 Reply::PolicyStale { .. } => control.refresh_policy().await?,
                 reply => {

@@ -1,7 +1,5 @@
 //! How connections are made: the same settings on each, checked as found.
 
-use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
+use super::identity::{self, Identity};
 use super::{schema, statements};
 use crate::error::StoreError;
 use crate::parts::fill;
@@ -44,12 +43,14 @@ pub(crate) struct Founded {
 #[derive(Debug, Clone)]
 pub(crate) struct Connector {
     path: PathBuf,
+    /// The database, its log and the log's index.
+    files: [PathBuf; 3],
     vfs: Option<String>,
 }
 
-/// Which files they are, whatever their names: device and inode of the
-/// database, its log and the log's index.
-pub(super) type FileIdentities = [(u64, u64); 3];
+/// Which files they are, whatever their names: the database, its log and the
+/// log's index.
+pub(super) type FileIdentities = [Identity; 3];
 
 impl Connector {
     /// For a path that names a file: SQLite takes some for a database in
@@ -62,7 +63,8 @@ impl Connector {
                 "the path does not name a file: databases in memory and URIs are refused",
             ));
         }
-        Ok(Connector { path, vfs })
+        let files = ["", "-wal", "-shm"].map(|suffix| beside(&path, suffix));
+        Ok(Connector { path, files, vfs })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -98,12 +100,8 @@ impl Connector {
             return Ok(None);
         }
         let mut identities = FileIdentities::default();
-        for (identity, suffix) in identities.iter_mut().zip(["", "-wal", "-shm"]) {
-            match std::fs::symlink_metadata(beside(&self.path, suffix)) {
-                Ok(found) => *identity = (found.dev(), found.ino()),
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(error.into()),
-            }
+        for (identity, path) in identities.iter_mut().zip(&self.files) {
+            *identity = identity::of(path)?;
         }
         Ok(Some(identities))
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use onceseal::blocking;
 use onceseal::config::{Config, Settings};
 use onceseal::core::json::{Object, Value};
 use onceseal::store::place::Surroundings;
@@ -15,6 +16,8 @@ use crate::error::CliError;
 
 /// About 300 bytes of arguments with this text beside the others.
 const NOTE: usize = 230;
+
+const ACTION: &str = "stripe.refund";
 
 const POLICY: &str = r#"
 schema: onceseal.policy/v1
@@ -68,39 +71,74 @@ impl Load {
         &self.control
     }
 
-    /// Runs complete actions until the time is over.
+    /// Runs complete actions until the time is over: one caller on a thread of
+    /// its own, as a script does it, more of them as tasks.
     pub(super) fn run(&self, callers: usize, seconds: f64) -> Result<Ran, CliError> {
-        let next = Arc::new(AtomicU64::new(u64::from(std::process::id()) << 32));
+        let numbers = Numbers(Arc::new(AtomicU64::new(u64::from(std::process::id()) << 32)));
+        let alone = blocking::Control::of(self.control.clone())?;
         let start = Instant::now();
         let end = start + Duration::from_secs_f64(seconds);
-        let tasks: Vec<_> = (0..callers)
-            .map(|_| self.runtime.spawn(caller(self.control.clone(), next.clone(), end)))
-            .collect();
-        let mut latencies_us = Vec::new();
-        for task in tasks {
-            let ran = self.runtime.block_on(task);
-            let ran = ran.map_err(|_| CliError::new("bench_caller", "a caller panicked", 2))?;
-            latencies_us.extend(ran?);
-        }
+        let mut latencies_us = match callers {
+            1 => script(&alone, &numbers, end)?,
+            _ => self.tasks(callers, &numbers, end)?,
+        };
         let elapsed = start.elapsed();
         latencies_us.sort_unstable();
         Ok(Ran { elapsed, latencies_us })
     }
+
+    fn tasks(&self, callers: usize, numbers: &Numbers, end: Instant) -> Result<Vec<u64>, CliError> {
+        let tasks: Vec<_> = (0..callers)
+            .map(|_| self.runtime.spawn(task(self.control.clone(), numbers.clone(), end)))
+            .collect();
+        let mut latencies = Vec::new();
+        for task in tasks {
+            let ran = self.runtime.block_on(task);
+            let ran = ran.map_err(|_| CliError::new("bench_caller", "a caller panicked", 2))?;
+            latencies.extend(ran?);
+        }
+        Ok(latencies)
+    }
 }
 
-async fn caller(control: Control, next: Arc<AtomicU64>, end: Instant) -> Result<Vec<u64>, onceseal::Error> {
+/// What makes each action another one.
+#[derive(Clone)]
+struct Numbers(Arc<AtomicU64>);
+
+impl Numbers {
+    fn arguments(&self) -> Object {
+        let mut arguments = Object::new();
+        arguments.insert("payment_id", format!("txn_{}", self.0.fetch_add(1, Ordering::Relaxed)));
+        arguments.insert("amount", Value::Integer(2_000));
+        arguments.insert("note", "x".repeat(NOTE));
+        arguments
+    }
+}
+
+fn script(control: &blocking::Control, numbers: &Numbers, end: Instant) -> Result<Vec<u64>, onceseal::Error> {
     let mut latencies = Vec::new();
     while Instant::now() < end {
         let start = Instant::now();
-        let mut arguments = Object::new();
-        arguments.insert("payment_id", format!("txn_{}", next.fetch_add(1, Ordering::Relaxed)));
-        arguments.insert("amount", Value::Integer(2_000));
-        arguments.insert("note", "x".repeat(NOTE));
-        let call = control.action("stripe.refund").args(arguments).by(Principal::agent("bench"));
-        call.execute(|_| async { Ok::<_, Failure>(true) }).await?;
-        latencies.push(u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX));
+        let call = control.action(ACTION).args(numbers.arguments()).by(Principal::agent("bench"));
+        call.execute(|_| Ok::<_, Failure>(true))?;
+        latencies.push(micros(start));
     }
     Ok(latencies)
+}
+
+async fn task(control: Control, numbers: Numbers, end: Instant) -> Result<Vec<u64>, onceseal::Error> {
+    let mut latencies = Vec::new();
+    while Instant::now() < end {
+        let start = Instant::now();
+        let call = control.action(ACTION).args(numbers.arguments()).by(Principal::agent("bench"));
+        call.execute(|_| async { Ok::<_, Failure>(true) }).await?;
+        latencies.push(micros(start));
+    }
+    Ok(latencies)
+}
+
+fn micros(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
 /// An empty file that only we can read.
