@@ -53,6 +53,8 @@ impl Job {
 #[derive(Default)]
 struct Waiting {
     jobs: VecDeque<Job>,
+    /// The writer has a batch.
+    writing: bool,
     closed: bool,
 }
 
@@ -86,6 +88,11 @@ impl Batch {
             }
         }
     }
+
+    /// Answers all that are left without having run them.
+    pub(crate) fn refuse(mut self, code: Code) {
+        self.answer(self.commands().iter().map(|_| Err(StoreError::new(code))).collect());
+    }
 }
 
 impl Queue {
@@ -113,10 +120,10 @@ impl Queue {
         ticket
     }
 
-    /// Nothing waits here, and something may.
+    /// Nothing waits here or is being run by the writer, and something may be.
     pub(crate) fn is_idle(&self) -> bool {
         let waiting = self.waiting();
-        waiting.jobs.is_empty() && !waiting.closed
+        waiting.jobs.is_empty() && !waiting.writing && !waiting.closed
     }
 
     /// Waits for commands and begins what is there, without waiting for more;
@@ -135,6 +142,7 @@ impl Queue {
                 }
             }
             if !batch.commands.is_empty() {
+                waiting.writing = true;
                 return Some(batch);
             }
             if waiting.closed {
@@ -142,6 +150,11 @@ impl Queue {
             }
             waiting = self.wait(waiting);
         }
+    }
+
+    /// The writer has run its batch: whoever is answered now may write.
+    pub(crate) fn rest(&self) {
+        self.waiting().writing = false;
     }
 
     /// Waits until something may have arrived. A caller that was just answered

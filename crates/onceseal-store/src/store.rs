@@ -1,8 +1,8 @@
 //! The store: commands in, answers out, snapshots for whoever reads.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use onceseal_core::code::Code;

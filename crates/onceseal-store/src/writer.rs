@@ -113,10 +113,17 @@ fn batches(queue: &Queue, desk: &Desk) {
     let _gone = queue.until_gone();
     while let Some(mut batch) = queue.next() {
         while !batch.commands().is_empty() {
-            match run(&mut desk.lock(), batch.commands()) {
-                Some(outcomes) => batch.answer(outcomes),
-                None => break,
+            let mut desk = desk.lock();
+            if desk.is_none() {
+                return batch.refuse(Code::StoreClosed);
             }
+            let outcomes = run(&mut desk, batch.commands());
+            drop(desk);
+            let Some(outcomes) = outcomes else { break };
+            if outcomes.len() == batch.commands().len() {
+                queue.rest();
+            }
+            batch.answer(outcomes);
         }
     }
     *desk.lock() = None;

@@ -3,20 +3,21 @@
 //! Every figure is measured in the same run as the yardstick beside it: a
 //! program that writes the same final rows in the same batches.
 
+mod figures;
 mod load;
 mod processes;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use clap::Args;
 use onceseal::audit::{AuditOptions, audit};
-use onceseal::core::json::{Object, Value};
 use onceseal::store::yardstick;
 
 use crate::context::Context;
 use crate::error::{CliError, UNUSABLE};
+use figures::Figures;
 use load::Load;
 
 /// Events before the first action: the store's and the policy's.
@@ -62,51 +63,34 @@ pub(crate) fn run(context: &Context, bench: &Bench) -> Result<ExitCode, CliError
     if let Some(processes) = bench.processes {
         return processes::run(context, &scratch.0, processes, bench.seconds);
     }
-    let mut rows = Vec::new();
-    for callers in &bench.callers {
-        let mut rounds = Vec::new();
-        for round in 0..bench.rounds {
-            let place = scratch.0.join(format!("{callers}-{round}"));
-            rounds.push(figures(&place, *callers, bench.seconds)?);
+    let rows = match (bench.callers.as_slice(), bench.rounds) {
+        ([callers], 1) => vec![figures(&scratch.0.join("store"), *callers, bench.seconds)?],
+        (callers, rounds) => {
+            let median = |callers: &usize| -> Result<Figures, CliError> {
+                let rounds = (0..rounds).map(|_| round(&scratch.0, *callers, bench.seconds));
+                Ok(Figures::median(&rounds.collect::<Result<Vec<_>, _>>()?))
+            };
+            callers.iter().map(median).collect::<Result<Vec<_>, _>>()?
         }
-        rows.push(Figures::median(*callers, rounds));
+    };
+    if context.out.is_json() {
+        context.out.document(figures::document(&rows))?;
+    } else {
+        context.out.text(&figures::table(&rows))?;
     }
-    print(context, &rows)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What one round measured.
-#[derive(Debug, Clone, Copy)]
-struct Figures {
-    callers: usize,
-    actions_per_s: f64,
-    p50_us: f64,
-    p99_us: f64,
-    raw_ratio: f64,
-    bytes_per_action: f64,
-    audited_per_s: f64,
-    memory_mib: f64,
-}
-
-impl Figures {
-    /// The median of each figure.
-    fn median(callers: usize, rounds: Vec<Figures>) -> Figures {
-        let of = |figure: fn(&Figures) -> f64| {
-            let mut values: Vec<f64> = rounds.iter().map(figure).collect();
-            values.sort_by(f64::total_cmp);
-            values[values.len() / 2]
-        };
-        Figures {
-            callers,
-            actions_per_s: of(|f| f.actions_per_s),
-            p50_us: of(|f| f.p50_us),
-            p99_us: of(|f| f.p99_us),
-            raw_ratio: of(|f| f.raw_ratio),
-            bytes_per_action: of(|f| f.bytes_per_action),
-            audited_per_s: of(|f| f.audited_per_s),
-            memory_mib: of(|f| f.memory_mib),
-        }
-    }
+/// One round in a process of its own: what this one kept from the round before
+/// is no part of the next one's memory or pace.
+fn round(within: &Path, callers: usize, seconds: f64) -> Result<Figures, CliError> {
+    let program = std::env::current_exe().map_err(unusable)?;
+    let mut command = Command::new(program);
+    command.args(["--json", "bench", "--rounds", "1", "--callers"]).arg(callers.to_string());
+    command.arg("--seconds").arg(seconds.to_string()).arg("--dir").arg(within);
+    let output = command.stderr(Stdio::inherit()).output().map_err(unusable)?;
+    let figures = Figures::read(&output.stdout).filter(|_| output.status.success());
+    figures.ok_or_else(|| CliError::new("bench_process", "a round did not end well", UNUSABLE))
 }
 
 /// One store under load, audited; then the yardstick on the same disk.
@@ -126,16 +110,16 @@ fn figures(place: &Path, callers: usize, seconds: f64) -> Result<Figures, CliErr
     let raw_s = replayed_s(place)?;
     let actions = ran.latencies_us.len() as f64;
     let actions_per_s = actions / ran.elapsed.as_secs_f64();
-    Ok(Figures {
-        callers,
+    Ok(Figures([
+        callers as f64,
         actions_per_s,
-        p50_us: ran.percentile(50),
-        p99_us: ran.percentile(99),
-        raw_ratio: actions_per_s / (actions / raw_s),
-        bytes_per_action: bytes as f64 / actions,
+        ran.percentile(50),
+        ran.percentile(99),
+        actions_per_s / (actions / raw_s),
+        bytes as f64 / actions,
         audited_per_s,
         memory_mib,
-    })
+    ]))
 }
 
 /// The yardstick holds all rows in memory, so it runs in a process of its own:
@@ -157,42 +141,6 @@ fn replay(context: &Context, place: &Path) -> Result<ExitCode, CliError> {
     let replay = yardstick::replay(&database, &raw, PREAMBLE, usize::MAX)?;
     context.out.text(&format!("{}\n", replay.elapsed.as_micros()))?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn print(context: &Context, rows: &[Figures]) -> Result<(), CliError> {
-    if context.out.is_json() {
-        let rows = rows.iter().map(|row| {
-            let mut object = Object::new();
-            let number = |x: f64| Value::number((x * 100.0).round() / 100.0).unwrap_or(Value::Null);
-            object.insert("callers", number(row.callers as f64));
-            object.insert("actions_per_s", number(row.actions_per_s.round()));
-            object.insert("p50_us", number(row.p50_us));
-            object.insert("p99_us", number(row.p99_us));
-            object.insert("raw_ratio", number(row.raw_ratio));
-            object.insert("bytes_per_action", number(row.bytes_per_action.round()));
-            Value::Object(object)
-        });
-        let mut object = Object::new();
-        object.insert("figures", Value::List(rows.collect()));
-        return context.out.document(object);
-    }
-    let mut text =
-        "callers  actions/s  p50 us  p99 us  of raw  bytes/action  audited/s  memory MiB\n".to_owned();
-    for row in rows {
-        text.push_str(&format!(
-            "{:7}  {:9.0}  {:6.0}  {:6.0}  {:6.2}  {:12.0}  {:9.0}  {:10.0}\n",
-            row.callers,
-            row.actions_per_s,
-            row.p50_us,
-            row.p99_us,
-            row.raw_ratio,
-            row.bytes_per_action,
-            row.audited_per_s,
-            row.memory_mib
-        ));
-    }
-    text.push_str("synchronous=FULL, full evidence, audited clean after each round; medians.\n");
-    context.out.text(&text)
 }
 
 /// The most memory this process has had resident, in MiB; 0 where the system
