@@ -180,7 +180,14 @@ pub fn host(name: &str) -> Identity {
 #[must_use]
 pub fn settle(attempt: &Attempt, outcome: Became) -> Command {
     let result = (outcome == Became::Committed).then(|| r#"{"ok":true}"#.to_owned());
-    Command::Settle(Settle { attempt: Holding::from(attempt), outcome, code: None, error: None, result })
+    Command::Settle(Settle {
+        attempt: Holding::from(attempt),
+        outcome,
+        code: None,
+        error: None,
+        result,
+        again: None,
+    })
 }
 
 /// The attempt that was handed out.

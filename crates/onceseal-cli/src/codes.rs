@@ -34,6 +34,7 @@ pub(crate) const PROGRAM: &[Entry] = &[
     ("bench_place", "never", "the place for the measurement cannot be used"),
     ("bench_process", "never", "a process of the measurement did not end well"),
     ("bench_caller", "never", "a caller of the measurement did not end well"),
+    ("bench_yardstick", "never", "the program to compare with did not end well"),
     ("bench_not_clean", "never", "the audit after the measurement found something"),
 ];
 
@@ -45,7 +46,6 @@ pub(crate) const ENGINE: &[Entry] = &[
         "a person must answer first; the action waits, and the same command goes on with it",
     ),
     ("wait_timeout", "after_approval", "nobody answered within the wait; the request stays until it expires"),
-    ("not_executed", "later", "the command says that nothing was done; the effect is free"),
     (
         "outcome_unknown",
         "after_resolution",

@@ -11,8 +11,13 @@ mod run;
 
 pub use event::Answer;
 pub use proposal::{Action, Principal, Proposal, ProposalError};
-pub use row::{ActionPrivate, ActionRow, ActionState, ended_number, evolve, state_number};
+pub use row::{
+    ActionPrivate, ActionRow, ActionState, Operation, ended_number, evolve, outbox_key, scope_key,
+    state_number, status_key,
+};
 pub use run::{Acquire, Reach, Run};
 
-pub(crate) use end::{answer_held, end_held, end_waiting, lapse};
-pub(crate) use run::{acquire, active_policy, run};
+pub(crate) use end::{End, answer_held, end, end_held, end_waiting, lapse};
+pub(crate) use permit::{decide, first};
+pub(crate) use refuse::{No, conclude};
+pub(crate) use run::{Goal, Wish, acquire, active_policy, run};

@@ -60,8 +60,11 @@ impl<'a> Case<'a> {
         person.proof == Proof::Host || self.pinned.owner.as_deref() == Some(person.to_string().as_str())
     }
 
-    /// What it has come to, with this answer.
+    /// What it has come to, with this answer. A question leaves no trace.
     pub(crate) fn verdict(self, reply: Reply) -> Verdict {
+        if let Reply::Ask(_) = reply {
+            return Verdict { drafts: Vec::new(), renewals: Vec::new(), reply };
+        }
         Verdict { drafts: self.drafts, renewals: self.renewals, reply }
     }
 

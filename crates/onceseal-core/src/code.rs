@@ -148,6 +148,43 @@ codes! {
     OutOfBounds = 50 => "out_of_bounds", Never,
         "a lease, deadline or text is outside its limits";
 
+    /// No such tool, or no such contract of it.
+    ToolUnknown = 100 => "tool_unknown", Never,
+        "no such contract of this tool is active; `onceseal tools list` shows those that are";
+    /// The host names the call in a way that cannot be.
+    CallInvalid = 101 => "call_invalid", Never,
+        "a name of the call is missing, blank or too long, or its provider profile is unknown";
+    /// An operation needs a key.
+    IdempotencyKeyRequired = 102 => "idempotency_key_required", Never,
+        "an operation needs an idempotency key; without one a repeated call would be another wish";
+    /// The call's identity was used for something else.
+    CallIdConflict = 103 => "call_id_conflict", Never,
+        "this call was made before for something else; a call's identity counts once";
+    /// The key was used for something else.
+    IdempotencyConflict = 104 => "idempotency_conflict", Never,
+        "this idempotency key belongs to another request; use a new key for a new wish";
+    /// The tool's business rule forbids it.
+    BusinessRuleViolation = 105 => "business_rule_violation", Never,
+        "the tool's business rule does not permit this now";
+    /// The current principal may not touch the resource.
+    AuthorizationDenied = 106 => "authorization_denied", Never,
+        "there is no such resource for this principal";
+    /// No such reference for this principal.
+    OperationUnknown = 107 => "operation_unknown", Never,
+        "there is no operation with this reference";
+    /// The query does not match the operation.
+    StatusConflict = 108 => "status_conflict", Never,
+        "this reference belongs to another request; ask with the request and key that were dispatched";
+    /// It did not happen.
+    NotExecuted = 109 => "not_executed", Later,
+        "it is known that nothing was done; the effect is free, and an operation waits for `onceseal operations retry`";
+    /// It was not carried out in time.
+    TooLate = 110 => "too_late", Never,
+        "it was not carried out within the time its contract gives; `onceseal operations retry` or cancel it";
+    /// Its contract is active no more.
+    ContractRetired = 111 => "contract_retired", Never,
+        "the contract it was accepted under is active no more; activate it again and retry, or cancel it";
+
     /// No policy is active.
     PolicyMissing = 60 => "policy_missing", Never,
         "no policy is active in this store; `onceseal init` writes one and `onceseal policy apply` activates it";

@@ -7,9 +7,11 @@ use crate::approval::{Answer, Revocation};
 use crate::effect::{Begin, Reconcile, Renew, Reserve, Resolve, Settle};
 use crate::hash::Hash;
 use crate::id::{ActionId, ApprovalId, ReceiptId, uuid_v7};
+use crate::operation::{Cancel, Claim, Dispatch, GiveBack, Postpone, Query, Retry};
 use crate::policy::Activate;
 use crate::store::{Accept, Note};
 use crate::stream::StreamId;
+use crate::tool::Declare;
 
 /// A command with what makes its ids and salts.
 #[derive(Debug, Clone)]
@@ -64,6 +66,22 @@ pub enum Command {
     Accept(Accept),
     /// Keep foreign evidence.
     Note(Note),
+    /// Have an action carried out by a worker.
+    Dispatch(Box<Dispatch>),
+    /// Take an operation that is due.
+    Claim(Claim),
+    /// Give a claimed attempt back that has not begun.
+    GiveBack(GiveBack),
+    /// Have an operation looked at again later.
+    Postpone(Postpone),
+    /// Ask what became of an operation.
+    Query(Box<Query>),
+    /// Have a parked or delayed operation attempted.
+    Retry(Retry),
+    /// Call an operation off.
+    Cancel(Cancel),
+    /// Make a contract of a tool active, or active no more.
+    Declare(Declare),
     /// Record the tenant's first event, once.
     Create,
 }

@@ -9,7 +9,7 @@ use crate::reply::Reply;
 use crate::stream::{StreamId, StreamKind};
 use crate::time::Timestamp;
 use crate::view::{Halt, Pinned, Read, View};
-use crate::{action, approval, effect, policy, store};
+use crate::{action, approval, effect, operation, policy, store, tool};
 
 /// Decides a command. Pure: the same arguments give the same verdict.
 ///
@@ -37,6 +37,14 @@ pub fn decide(pinned: &Pinned, view: &View, command: &Stamped, now: Timestamp) -
         Command::Activate(activate) => policy::activate(&mut case, activate),
         Command::Accept(accept) => store::accept(&mut case, accept),
         Command::Note(note) => Ok(store::note(&mut case, note)),
+        Command::Declare(declare) => tool::declare(&mut case, declare),
+        Command::Dispatch(dispatch) => operation::dispatch(&mut case, dispatch),
+        Command::Claim(claim) => operation::claim(&mut case, claim),
+        Command::GiveBack(given) => operation::give_back(&mut case, given),
+        Command::Postpone(postpone) => operation::postpone(&mut case, postpone),
+        Command::Query(query) => operation::query(&mut case, query),
+        Command::Retry(retry) => operation::retry(&mut case, retry),
+        Command::Cancel(cancel) => operation::cancel(&mut case, cancel),
         Command::Create => store::create(&mut case),
     }?;
     Ok(case.verdict(reply))
@@ -85,6 +93,22 @@ pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
         }
         Command::Accept(_) => vec![Read::Stream(tenant.store()), Read::Stream(pinned.policy_stream)],
         Command::Create => vec![Read::Stream(tenant.store())],
+        Command::Dispatch(dispatch) => operation::dispatch_reads(pinned, dispatch, command.action()),
+        Command::Claim(claim) => vec![
+            Read::Stream(StreamId::action(claim.action)),
+            Read::Payload(StreamId::action(claim.action), 1),
+            Read::Stream(pinned.policy_stream),
+        ],
+        Command::GiveBack(given) => attempt(given.attempt),
+        Command::Postpone(postpone) => vec![Read::Stream(StreamId::action(postpone.action))],
+        Command::Query(query) => vec![Read::Stream(tenant.call(&query.subject, &query.call))],
+        Command::Retry(retry) => {
+            vec![Read::Stream(StreamId::action(retry.action)), Read::Stream(pinned.policy_stream)]
+        }
+        Command::Cancel(cancel) => {
+            vec![Read::Stream(StreamId::action(cancel.action)), Read::Stream(pinned.policy_stream)]
+        }
+        Command::Declare(declare) => vec![Read::Stream(tenant.tool(declare.name()))],
         Command::Note(_) => vec![],
     }
 }
@@ -95,6 +119,7 @@ pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
 pub fn fresh(command: &Stamped) -> Option<StreamId> {
     match &command.command {
         Command::Run(run) if run.action.is_none() => Some(StreamId::action(command.action())),
+        Command::Dispatch(_) => Some(StreamId::action(command.action())),
         Command::Note(_) => Some(StreamId { kind: StreamKind::Note, name: command.note() }),
         _ => None,
     }
@@ -135,6 +160,10 @@ pub fn evolve(
         (StreamKind::Store | StreamKind::Note, Some(Row::Store(row))) => {
             Row::Store(store::evolve(Some(row), at, event)?)
         }
+        (StreamKind::Tool, None) => Row::Tool(tool::evolve(None, at, event)?),
+        (StreamKind::Tool, Some(Row::Tool(row))) => Row::Tool(tool::evolve(Some(row), at, event)?),
+        (StreamKind::Call, None) => Row::Call(operation::evolve_call(None, at, event)?),
+        (StreamKind::Call, Some(Row::Call(row))) => Row::Call(operation::evolve_call(Some(row), at, event)?),
         _ => return Err(Corrupt("row of a foreign stream")),
     })
 }

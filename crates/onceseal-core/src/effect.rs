@@ -12,6 +12,6 @@ pub use known::{Finding, Reconcile, Resolve};
 pub use row::{EffectPrivate, EffectRow, EffectState, evolve};
 pub use settle::{Begin, Holding, Renew, Settle};
 
-pub(crate) use gate::{Gate, Take, gate, now, record_lapse, reserve, stored_result, take};
+pub(crate) use gate::{Gate, Take, gate, now, queue, record_lapse, reserve, stored_result, take};
 pub(crate) use known::{reconcile, resolve};
-pub(crate) use settle::{begin, lapse, renew, settle};
+pub(crate) use settle::{begin, holds, lapse, renew, settle, wrong};

@@ -27,6 +27,7 @@ pub mod reply;
 pub mod store;
 pub mod stream;
 pub mod time;
+pub mod tool;
 pub mod view;
 
 pub use record::{Fields, Json};

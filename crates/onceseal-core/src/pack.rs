@@ -158,6 +158,15 @@ impl<T: Pack> Pack for Option<T> {
     }
 }
 
+impl<T: Pack> Pack for Box<T> {
+    fn pack(&self, out: &mut Vec<u8>) {
+        (**self).pack(out);
+    }
+    fn unpack(input: &mut &[u8]) -> Result<Box<T>, Corrupt> {
+        T::unpack(input).map(Box::new)
+    }
+}
+
 impl<T: Pack> Pack for Vec<T> {
     fn pack(&self, out: &mut Vec<u8>) {
         (self.len() as u64).pack(out);

@@ -89,6 +89,12 @@ impl<T: Json> Json for Option<T> {
     }
 }
 
+impl<T: Json> Json for Box<T> {
+    fn json(&self, out: &mut String) {
+        (**self).json(out);
+    }
+}
+
 impl<T: Json> Json for Vec<T> {
     fn json(&self, out: &mut String) {
         out.push('[');

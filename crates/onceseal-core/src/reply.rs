@@ -1,11 +1,13 @@
 //! What a command answers. A refusal is an answer, not an error.
 
 use crate::action::Answer;
+use crate::action::event::Proposed;
 use crate::approval::Status;
 use crate::code::Code;
 use crate::effect::EffectState;
 use crate::hash::Hash;
 use crate::id::{ActionId, ApprovalId, ReceiptId};
+use crate::operation::Intent;
 use crate::stream::StreamId;
 use crate::time::{Span, Timestamp};
 
@@ -82,6 +84,13 @@ pub enum Reply {
         /// The active one.
         active: Hash,
     },
+    /// Where an operation stands.
+    Operation(Box<OperationNow>),
+    /// An attempt is handed to a worker, here and never again.
+    Claimed(Box<Attempt>, Box<Job>),
+    /// What only the outside knows must be known first: nothing was recorded,
+    /// and the command is to be repeated with the answer.
+    Ask(Question),
     /// Done, or there was nothing to do.
     Done {
         /// Whether anything was recorded.
@@ -114,6 +123,88 @@ pub struct Attempt {
     pub begun: bool,
     /// The approval that was used for it.
     pub approval: Option<ApprovalId>,
+}
+
+/// Where an operation stands, as its caller may know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperationNow {
+    /// Its action.
+    pub action: ActionId,
+    /// The opaque reference under which it may be asked about.
+    pub status_ref: String,
+    /// Where it stands.
+    pub standing: Standing,
+    /// Whether it was accepted before this command.
+    pub repeated: bool,
+}
+
+/// Where an operation stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It waits for a worker.
+    Queued {
+        /// Not attempted before.
+        due: Timestamp,
+    },
+    /// A worker attempts it.
+    Running {
+        /// The end of its lease, unless renewed.
+        lease_until: Option<Timestamp>,
+    },
+    /// Nobody attempts it until a person says so.
+    Parked {
+        /// Why.
+        code: Code,
+    },
+    /// Nobody knows whether it happened; it is looked into, or a person's word
+    /// is waited for.
+    Unknown,
+    /// It has its terminal answer.
+    Ended {
+        /// The answer.
+        result: Answer,
+        /// Why, unless committed.
+        code: Option<Code>,
+        /// Its receipt.
+        receipt: ReceiptId,
+        /// Where its result is, if it has one.
+        stored: Option<(StreamId, u64)>,
+    },
+}
+
+/// What a worker needs to carry an operation out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// The action.
+    pub action: ActionId,
+    /// The contract under which it was accepted.
+    pub contract: Hash,
+    /// The effect.
+    pub effect: StreamId,
+    /// The newest attempt.
+    pub fence: u64,
+    /// The key under which the remote tells attempts of one wish.
+    pub provider_key: String,
+    /// The proposal as it was made.
+    pub proposed: Proposed,
+    /// Its arguments, as canonical text.
+    pub arguments: String,
+    /// The call that asked for it.
+    pub intent: Intent,
+}
+
+/// What must be asked outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Question {
+    /// Whether the tool's business rule permits it now.
+    BusinessRule,
+    /// What the remote knows of this operation's last attempt.
+    Remote {
+        /// When this was asked, by the store's clock.
+        asked_at: Timestamp,
+        /// What is asked about.
+        job: Box<Job>,
+    },
 }
 
 /// A "no", with all that a program needs to go on.

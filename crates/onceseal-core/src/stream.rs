@@ -5,6 +5,7 @@ use std::fmt;
 use crate::action::Action;
 use crate::hash::{BlindingKey, Hash, read_hex, write_hex};
 use crate::id::{ActionId, ApprovalId};
+use crate::operation::CallIdentity;
 use crate::pack::{Corrupt, Pack, take};
 use crate::record::{Json, word};
 
@@ -23,6 +24,10 @@ word! {
         Store = 5 => "store",
         /// Foreign evidence.
         Note = 6 => "note",
+        /// What a worker may be asked to carry out.
+        Tool = 7 => "tool",
+        /// A model's call, by the identity its provider gives it.
+        Call = 8 => "call",
     }
 }
 
@@ -125,6 +130,18 @@ impl Tenant {
     #[must_use]
     pub fn policy(&self) -> StreamId {
         self.named(StreamKind::Policy, &self.name)
+    }
+
+    /// The stream of the tool of this name.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> StreamId {
+        self.named(StreamKind::Tool, name)
+    }
+
+    /// The stream of a call's identity: of this tenant, subject and provider.
+    #[must_use]
+    pub fn call(&self, subject: &str, call: &CallIdentity) -> StreamId {
+        self.named(StreamKind::Call, &call.name(subject))
     }
 
     /// The stream of the store itself.

@@ -12,9 +12,11 @@ use crate::effect::EffectRow;
 use crate::hash::Hash;
 use crate::id::{ActionId, ApprovalId};
 use crate::journal::{Index, Key, Payload, Row, Stored};
+use crate::operation::CallRow;
 use crate::policy::{ActivePolicy, PolicyRow};
 use crate::store::StoreRow;
 use crate::stream::{StreamId, Tenant};
+use crate::tool::{Tool, ToolRow};
 
 /// Something that must be seen before a command can be decided.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +27,8 @@ pub enum Read {
     Range(Range),
     /// A policy by its hash.
     Policy(Hash),
+    /// A tool's contract by its digest.
+    Tool(Hash),
     /// The text kept beside an event.
     Payload(StreamId, u64),
 }
@@ -80,13 +84,15 @@ pub struct Pinned {
     /// The stream of the active policy, which nearly every command reads.
     pub policy_stream: StreamId,
     policies: BTreeMap<Hash, Option<Arc<ActivePolicy>>>,
+    tools: BTreeMap<Hash, Option<Arc<Tool>>>,
 }
 
 impl Pinned {
     /// The constants of a tenant, with no policy known yet.
     #[must_use]
     pub fn new(tenant: Tenant, owner: Option<String>) -> Pinned {
-        Pinned { policy_stream: tenant.policy(), tenant, owner, policies: BTreeMap::new() }
+        let (policies, tools) = (BTreeMap::new(), BTreeMap::new());
+        Pinned { policy_stream: tenant.policy(), tenant, owner, policies, tools }
     }
 
     /// Adds a policy, or the fact that no policy of this hash was ever active.
@@ -94,14 +100,21 @@ impl Pinned {
         self.policies.insert(hash, policy);
     }
 
-    /// Forgets that a hash was unknown: it may become active at any time.
-    pub fn forget_unknown(&mut self) {
-        self.policies.retain(|_, policy| policy.is_some());
+    /// Adds a contract, or the fact that none of this digest was ever active.
+    pub fn know_tool(&mut self, digest: Hash, tool: Option<Arc<Tool>>) {
+        self.tools.insert(digest, tool);
     }
 
-    /// Forgets every policy: what was seen in a batch that failed may not be so.
-    pub fn forget_policies(&mut self) {
+    /// Forgets what was unknown: it may become active at any time.
+    pub fn forget_unknown(&mut self) {
+        self.policies.retain(|_, policy| policy.is_some());
+        self.tools.retain(|_, tool| tool.is_some());
+    }
+
+    /// Forgets everything: what was seen in a batch that failed may not be so.
+    pub fn forget_all(&mut self) {
         self.policies.clear();
+        self.tools.clear();
     }
 
     /// The policy of this hash; `None` if it was never active.
@@ -112,6 +125,18 @@ impl Pinned {
         match self.policies.get(&hash) {
             Some(policy) => Ok(policy.as_ref()),
             None => Err(Halt::Need(vec![Read::Policy(hash)])),
+        }
+    }
+
+    /// The contract of this digest.
+    ///
+    /// # Errors
+    /// [`Halt::Need`] until the store has looked, [`Halt::Unreadable`] if it was
+    /// never active.
+    pub fn tool(&self, digest: Hash) -> Result<&Arc<Tool>, Halt> {
+        match self.tools.get(&digest) {
+            Some(tool) => tool.as_ref().ok_or(Halt::Unreadable),
+            None => Err(Halt::Need(vec![Read::Tool(digest)])),
         }
     }
 }
@@ -161,7 +186,7 @@ impl View {
             Read::Stream(stream) => self.rows.contains_key(stream),
             Read::Range(range) => self.found.contains_key(range),
             Read::Payload(stream, sequence) => self.payloads.contains_key(&(*stream, *sequence)),
-            Read::Policy(_) => false,
+            Read::Policy(_) | Read::Tool(_) => false,
         }
     }
 
@@ -259,6 +284,28 @@ impl View {
     pub fn policy(&self, pinned: &Pinned) -> Result<Option<&PolicyRow>, Halt> {
         Ok(self.stored(&pinned.policy_stream)?.and_then(|stored| match &stored.row {
             Row::Policy(row) => Some(row),
+            _ => None,
+        }))
+    }
+
+    /// A tool's row.
+    ///
+    /// # Errors
+    /// As [`View::stored`].
+    pub fn tool(&self, stream: &StreamId) -> Result<Option<&ToolRow>, Halt> {
+        Ok(self.stored(stream)?.and_then(|stored| match &stored.row {
+            Row::Tool(row) => Some(row),
+            _ => None,
+        }))
+    }
+
+    /// The row of a call's identity.
+    ///
+    /// # Errors
+    /// As [`View::stored`].
+    pub fn call(&self, stream: &StreamId) -> Result<Option<&CallRow>, Halt> {
+        Ok(self.stored(stream)?.and_then(|stored| match &stored.row {
+            Row::Call(row) => Some(row),
             _ => None,
         }))
     }

@@ -14,6 +14,7 @@ mod gate;
 mod journal;
 mod lifecycle;
 mod lists;
+mod operations;
 mod outcomes;
 mod policies;
 mod reading;
@@ -177,6 +178,7 @@ pub fn cases() -> Vec<Case> {
         effects::CASES,
         attempts::CASES,
         outcomes::CASES,
+        operations::CASES,
         approvals::CASES,
         consuming::CASES,
         policies::CASES,

@@ -12,11 +12,12 @@ use onceseal_core::code::Code;
 use onceseal_core::command::Stamped;
 use onceseal_core::decide::{Verdict, evolve, fresh, reads, renew};
 use onceseal_core::hash::Hash;
-use onceseal_core::journal::{Head, Index, Key, Kind, Recorded, Stored, seal};
+use onceseal_core::journal::{Head, Index, Key, Kind, Payload, Recorded, Stored, seal};
 use onceseal_core::policy::ActivePolicy;
 use onceseal_core::reply::Reply;
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::Timestamp;
+use onceseal_core::tool::Tool;
 use onceseal_core::view::{Halt, Loaded, Pinned, Read, View};
 
 use crate::backend::{Backend, Changes, Fault, Loader, RowChange};
@@ -92,7 +93,7 @@ impl Executor {
             Ok(batch.changes())
         });
         saved.map_err(|fault| {
-            pinned.forget_policies();
+            pinned.forget_all();
             (begun, fault)
         })?;
         Ok(outcomes)
@@ -239,7 +240,7 @@ impl<'a> Batch<'a> {
             if self.view.has(&Read::Payload(stamp.stream, stamp.sequence)) {
                 self.view.load_payload(stamp.stream, stamp.sequence, payload.clone());
             }
-            if event.body.kind() == Kind::PolicyActivated {
+            if matches!(event.body.kind(), Kind::PolicyActivated | Kind::ToolActivated) {
                 self.pinned.forget_unknown();
             }
         }
@@ -275,14 +276,31 @@ impl<'a> Batch<'a> {
                     self.pinned.know(*hash, policy);
                 }
             }
+            Read::Tool(digest) => {
+                if matches!(self.pinned.tool(*digest), Err(Halt::Need(_))) {
+                    let tool = self.tool(*digest)?;
+                    self.pinned.know_tool(*digest, tool);
+                }
+            }
         }
         Ok(())
     }
 
-    /// A policy's text, found by the event that activated it, be it one of this
-    /// batch.
     fn policy(&mut self, hash: Hash) -> Result<Option<Arc<ActivePolicy>>, StoreError> {
-        let key = Key::of(Index::PolicyText, &[&hash.0]);
+        let Some(payload) = self.activated(Index::PolicyText, hash)? else { return Ok(None) };
+        let policy = ActivePolicy::restore(&payload.text)?;
+        if policy.hash == hash { Ok(Some(Arc::new(policy))) } else { Err(StoreError::new(Code::Corrupt)) }
+    }
+
+    fn tool(&mut self, digest: Hash) -> Result<Option<Arc<Tool>>, StoreError> {
+        let Some(payload) = self.activated(Index::ToolText, digest)? else { return Ok(None) };
+        let tool = Tool::restore(&payload.text)?;
+        if tool.digest == digest { Ok(Some(Arc::new(tool))) } else { Err(StoreError::new(Code::Corrupt)) }
+    }
+
+    /// The text of what was activated under this hash, be it in this batch.
+    fn activated(&mut self, index: Index, hash: Hash) -> Result<Option<Payload>, StoreError> {
+        let key = Key::of(index, &[&hash.0]);
         let own = self.events.iter().rev().find(|event| event.event.keys().contains(&key));
         let payload = match own {
             Some(event) => event.payload.clone(),
@@ -291,9 +309,7 @@ impl<'a> Batch<'a> {
                 None => return Ok(None),
             },
         };
-        let Some(payload) = payload else { return Err(StoreError::new(Code::Erased)) };
-        let policy = ActivePolicy::restore(&payload.text)?;
-        if policy.hash == hash { Ok(Some(Arc::new(policy))) } else { Err(StoreError::new(Code::Corrupt)) }
+        payload.map(Some).ok_or_else(|| StoreError::new(Code::Erased))
     }
 
     fn changes(self) -> Option<Changes> {

@@ -108,8 +108,7 @@ impl Store {
     }
 
     /// As [`Store::submit`], for a thread that may block: where nobody else
-    /// writes it runs the command itself, and the ticket is answered. Not for
-    /// async code.
+    /// writes it runs the command itself, and the ticket is answered.
     ///
     /// # Errors
     /// As [`Store::submit`].
@@ -117,7 +116,7 @@ impl Store {
         Ok(self.writer.submit_here(stamped(command)?))
     }
 
-    /// Submits a command and blocks until it is answered. Not for async code.
+    /// Submits a command and blocks until it is answered.
     ///
     /// # Errors
     /// As [`Ticket::wait`].

@@ -67,6 +67,7 @@ groups! {
     retry_table = "retry table";
     attempts = "attempts";
     outcomes = "outcomes";
+    operations = "operations";
     approvals = "approvals";
     consuming = "consuming";
     policies = "policies";

@@ -5,6 +5,8 @@
 mod backends;
 #[path = "conformance_broken/break_it.rs"]
 mod break_it;
+#[path = "conformance_broken/operations.rs"]
+mod operations;
 #[path = "conformance_broken/people.rs"]
 mod people;
 #[path = "conformance_broken/places.rs"]
@@ -94,7 +96,10 @@ macro_rules! broken {
 use broken;
 
 fn all() -> Vec<&'static Broken> {
-    [rules::ALL, people::ALL, backends::ALL, readers::ALL, places::ALL].into_iter().flatten().collect()
+    [rules::ALL, people::ALL, operations::ALL, backends::ALL, readers::ALL, places::ALL]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 #[test]

@@ -270,5 +270,6 @@ fn report(attempt: &Attempt, outcome: Outcome, code: &str, text: &str) -> Settle
         code: Some(code.to_owned()),
         error: Some(text.to_owned()),
         result: None,
+        again: None,
     }
 }

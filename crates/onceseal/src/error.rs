@@ -143,7 +143,7 @@ impl Error {
             Error::Refused(refusal) | Error::Ended(refusal) => refusal.code.as_str(),
             Error::ApprovalNeeded { .. } => "approval_needed",
             Error::WaitTimeout { .. } => "wait_timeout",
-            Error::NotExecuted { .. } => "not_executed",
+            Error::NotExecuted { .. } => Code::NotExecuted.as_str(),
             Error::Unknown { .. } => "outcome_unknown",
             Error::Unsettled { because, .. } => because.code(),
             Error::Proposal(_) => "invalid_argument",

@@ -313,7 +313,7 @@ impl Control {
                 unrecorded: None,
                 ran: false,
             },
-            Answer::Committed | Answer::Denied | Answer::Blocked => {
+            Answer::Committed | Answer::Denied | Answer::Blocked | Answer::Cancelled => {
                 let code = code.unwrap_or(Code::InvalidTransition);
                 let reason = (code == Code::PolicyDenied).then(|| row.decided.reason.clone());
                 let (receipt, approval) = (Some(receipt), row.approval);

@@ -10,12 +10,14 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use onceseal_core::action::ActionRow;
+use onceseal_core::approval::Source;
 use onceseal_core::code::Code;
 use onceseal_core::effect::event::Known;
 use onceseal_core::hash::Hash;
 use onceseal_core::id::{ActionId, ReceiptId};
 use onceseal_core::journal::{Body, Index, Key};
 use onceseal_core::json::Value;
+use onceseal_core::operation::event::{Cancelled, PersonSaid};
 use onceseal_core::policy::ActivePolicy;
 use onceseal_core::stream::{StreamId, StreamKind};
 use onceseal_store::StoreError;
@@ -177,6 +179,18 @@ impl Word {
         }
         word
     }
+}
+
+/// Who called an operation off.
+fn called_off(data: &Cancelled, sealed: &PersonSaid) -> Value {
+    object(vec![
+        ("source", text(Source::Person)),
+        ("person", optional(sealed.person.as_ref())),
+        ("proof", optional(Some(data.proof))),
+        ("reason", optional(sealed.reason.as_ref())),
+        ("evidence", Value::Null),
+        ("cause", Value::Null),
+    ])
 }
 
 fn answered(data: &Known, sealed: &onceseal_core::effect::event::KnownSealed) -> Value {

@@ -275,6 +275,8 @@ pub const fn action_state(state: &ActionState) -> &'static str {
         ActionState::Ready { .. } => "ready",
         ActionState::Waiting { .. } => "waiting",
         ActionState::Running { .. } => "running",
+        ActionState::Queued { .. } => "queued",
+        ActionState::Parked { .. } => "parked",
         ActionState::Ended { result, .. } | ActionState::Answered { result, .. } => result.as_str(),
     }
 }

@@ -134,7 +134,7 @@ fn a_program_is_told_as_much_of_a_wrong_command_line_as_a_person() {
     let value = error(&["effects", "list", "--state", "lost", "--json"]);
     assert_eq!(
         value["message"],
-        "invalid value 'lost' for '--state <STATE>' [possible values: reserved, executing, committed, failed, ambiguous]"
+        "invalid value 'lost' for '--state <STATE>' [possible values: reserved, executing, committed, failed, ambiguous, queued, released]"
     );
     let similar = error(&["docter", "--json"]);
     assert_eq!(similar["next"], serde_json::json!(["a similar subcommand exists: 'doctor'"]));

@@ -8,6 +8,7 @@ use crate::code::Code;
 use crate::effect::Outcome;
 use crate::id::{ActionId, ApprovalId, ReceiptId};
 use crate::journal::{Body, Refs};
+use crate::operation;
 use crate::reply::Reply;
 use crate::stream::StreamId;
 use crate::view::Halt;
@@ -44,6 +45,8 @@ pub(crate) fn end(case: &mut Case<'_>, end: End) -> ReceiptId {
 }
 
 /// Ends the action that holds this attempt, if it is recorded and still runs.
+/// An operation whose outcome is not known goes on instead where its contract
+/// lets it.
 pub(crate) fn end_held(
     case: &mut Case<'_>,
     action: ActionId,
@@ -53,14 +56,19 @@ pub(crate) fn end_held(
     code: Option<Code>,
 ) -> Result<Option<ReceiptId>, Halt> {
     match case.view.action(action)? {
-        Some(row) if row.runs(effect, fence) => {}
+        Some(row) if row.runs(effect, fence) => {
+            if result == Answer::Ambiguous && operation::goes_on(case, action, row, code)? {
+                return Ok(None);
+            }
+        }
         _ => return Ok(None),
     }
     Ok(Some(end(case, End { action, result, code, approval: None, decided: None, proposal: None })))
 }
 
 /// Answers for the unknown outcome of the action that held this attempt. It
-/// may still run, be ended, or have been ended by this very command.
+/// may still run, wait to be attempted again, be ended, or have been `ended` by
+/// this very command.
 pub(crate) fn answer_held(
     case: &mut Case<'_>,
     action: ActionId,
@@ -68,14 +76,17 @@ pub(crate) fn answer_held(
     fence: u64,
     result: Answer,
     source: Source,
-    lapsed_here: bool,
+    ended: bool,
 ) -> Result<Option<ReceiptId>, Halt> {
     let Some(row) = case.view.action(action)? else { return Ok(None) };
     if row.held != Some((*effect, fence)) {
         return Ok(None);
     }
     match row.state {
-        ActionState::Running { .. } if !lapsed_here => end_held(case, action, effect, fence, result, None),
+        ActionState::Running { .. } | ActionState::Queued { .. } if !ended => {
+            let (code, approval, decided, proposal) = (None, None, None, None);
+            Ok(Some(end(case, End { action, result, code, approval, decided, proposal })))
+        }
         ActionState::Running { .. } | ActionState::Ended { result: Answer::Ambiguous, .. } => {
             let receipt = case.receipt();
             let refs = Refs { receipt: Some(receipt), ..Refs::NONE };

@@ -21,6 +21,8 @@ word! {
         Denied = 4 => "denied",
         /// It could not start.
         Blocked = 5 => "blocked",
+        /// A person called it off before it was carried out.
+        Cancelled = 6 => "cancelled",
     }
 }
 

@@ -8,7 +8,7 @@
 use crate::action::end::end_waiting;
 use crate::action::event::{ActionSealed, Decided, Readied, Started, Waiting};
 use crate::action::refuse::{No, conclude, refuse, stranded};
-use crate::action::run::{Reach, Wish};
+use crate::action::run::{Goal, Reach, Wish};
 use crate::action::{ActionState, Answer};
 use crate::approval::{self, Check, Requested};
 use crate::case::Case;
@@ -17,12 +17,24 @@ use crate::effect::{self, Gate, Take};
 use crate::id::ApprovalId;
 use crate::journal::{Body, Payload, Refs};
 use crate::limits;
+use crate::operation::{self, Rule};
 use crate::policy::Verdict;
-use crate::reply::{Attempt, Reply};
+use crate::reply::{Attempt, Question, Reply};
 use crate::stream::StreamId;
 use crate::view::Halt;
 
-pub(super) fn decide(case: &mut Case<'_>, wish: Wish<'_>) -> Result<Reply, Halt> {
+pub(crate) fn decide(case: &mut Case<'_>, wish: Wish<'_>) -> Result<Reply, Halt> {
+    if let Goal::Order(order) = wish.goal
+        && wish.decided.decision != Verdict::Deny
+    {
+        match order.rule {
+            Rule::Unasked => return Ok(Reply::Ask(Question::BusinessRule)),
+            Rule::Forbids => {
+                return conclude(case, &wish, No::terminal(Answer::Blocked, Code::BusinessRuleViolation));
+            }
+            Rule::Permits => {}
+        }
+    }
     match wish.decided.decision {
         Verdict::Deny => {
             drop_outdated(case, &wish)?;
@@ -45,7 +57,7 @@ pub(super) fn decide(case: &mut Case<'_>, wish: Wish<'_>) -> Result<Reply, Halt>
 fn present(case: &mut Case<'_>, wish: Wish<'_>, id: ApprovalId) -> Result<Reply, Halt> {
     let own = wish.known.as_ref().is_some_and(|row| row.state == ActionState::Waiting { approval: id });
     let over = case.view.approval(id)?.is_some_and(|row| row.open() && row.over(case.now));
-    let check = match approval::check(case, id, wish.proposal, &wish.policy)? {
+    let check = match approval::check(case, id, wish.proposal, wish.contract(), &wish.policy)? {
         // What an action waits for is over for it, answered or not.
         Check::Refused { code: Code::ApprovalPending, field, .. } if own && over => {
             Check::Refused { code: Code::ApprovalExpired, field, status: Some(approval::Status::Expired) }
@@ -80,7 +92,7 @@ fn ask(case: &mut Case<'_>, mut wish: Wish<'_>) -> Result<Reply, Halt> {
     if let Gate::Refused { code, effect } = gate(case, &wish)? {
         return refuse(case, &wish, code, effect);
     }
-    let ask = approval::ask_hash(&case.pinned.tenant, wish.proposal);
+    let ask = approval::ask_hash(&case.pinned.tenant, wish.proposal, wish.contract());
     if let Some((id, row)) = approval::find_open(case, ask, wish.id)? {
         if let Some(void) = wish.waits_for().filter(|_| row.action != wish.id && stranded(case, &wish)) {
             end_waiting(case, wish.id, void, Code::ApprovalRevoked)?;
@@ -101,7 +113,7 @@ fn ask(case: &mut Case<'_>, mut wish: Wish<'_>) -> Result<Reply, Halt> {
         return conclude(case, &wish, No { approval: Some(id), ..no });
     }
     let Some(Requested { approval, expires_at }) =
-        approval::request(case, wish.id, wish.proposal, &wish.policy, ask)
+        approval::request(case, wish.id, wish.proposal, wish.contract(), &wish.policy, ask)
     else {
         return conclude(case, &wish, No::terminal(Answer::Blocked, Code::ApprovalUnanswerable));
     };
@@ -119,7 +131,7 @@ fn take(case: &mut Case<'_>, wish: &Wish<'_>, approval: Option<ApprovalId>) -> R
         Gate::Refused { code, effect } => return refuse(case, wish, code, effect),
         Gate::Free { fence } => fence,
     };
-    if wish.reach == Reach::Ready {
+    if let Goal::Attempt { reach: Reach::Ready, .. } = wish.goal {
         return ready(case, wish, approval);
     }
     if let Some(id) = approval {
@@ -129,11 +141,14 @@ fn take(case: &mut Case<'_>, wish: &Wish<'_>, approval: Option<ApprovalId>) -> R
         }
     }
     leave(case, wish, approval)?;
-    let key = wish.proposal.key_for(wish.id);
-    let begun = wish.reach == Reach::Executing;
-    let (lease, deadline) = (wish.lease, wish.deadline);
-    let taken =
-        effect::take(case, Take { key: &key, action: wish.id, approval, fence, lease, deadline, begun });
+    let (reach, lease, deadline) = match wish.goal {
+        Goal::Order(order) => return operation::queue(case, wish, order, approval, fence),
+        Goal::Attempt { reach, lease, deadline } => (reach, lease, deadline),
+    };
+    let (key, begun) = (wish.key(), reach == Reach::Executing);
+    let again = false;
+    let take = Take { key: &key, action: wish.id, approval, fence, lease, deadline, begun, again };
+    let taken = effect::take(case, take)?;
     let (decided, sealed, payload) = first(case, wish);
     let refs = Refs { approval, ..Refs::NONE };
     let body = Body::ActionStarted(Started { decided, effect: taken.effect, fence }, sealed);
@@ -170,12 +185,12 @@ fn ready(case: &mut Case<'_>, wish: &Wish<'_>, approval: Option<ApprovalId>) -> 
 fn gate(case: &mut Case<'_>, wish: &Wish<'_>) -> Result<Gate, Halt> {
     let entry = wish.policy.policy.entry(wish.proposal.name());
     let most = entry.and_then(|entry| entry.max_attempts);
-    effect::gate(case, &wish.proposal.key_for(wish.id), Some(wish.proposal), most)
+    effect::gate(case, &wish.key(), Some(wish.proposal), most)
 }
 
 /// What the first event of an action carries: the decision, the proposal and
 /// its arguments. A later event carries the decision if it is another one.
-pub(super) fn first(case: &Case<'_>, wish: &Wish<'_>) -> (Option<Decided>, ActionSealed, Option<Payload>) {
+pub(crate) fn first(case: &Case<'_>, wish: &Wish<'_>) -> (Option<Decided>, ActionSealed, Option<Payload>) {
     if let Some(row) = &wish.known {
         let decided = (row.decided != wish.decided).then(|| wish.decided.clone());
         return (decided, ActionSealed { proposal: None }, None);

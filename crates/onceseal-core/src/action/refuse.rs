@@ -15,19 +15,19 @@ use crate::reply::{EffectNow, Refusal, Reply};
 use crate::view::{Halt, Range};
 
 /// A "no" and what it concerns.
-pub(super) struct No {
-    pub(super) result: Answer,
-    pub(super) code: Code,
-    pub(super) approval: Option<ApprovalId>,
-    pub(super) field: Option<&'static str>,
-    pub(super) status: Option<approval::Status>,
-    pub(super) effect: Option<EffectNow>,
+pub(crate) struct No {
+    pub(crate) result: Answer,
+    pub(crate) code: Code,
+    pub(crate) approval: Option<ApprovalId>,
+    pub(crate) field: Option<&'static str>,
+    pub(crate) status: Option<approval::Status>,
+    pub(crate) effect: Option<EffectNow>,
     /// Whether a waiting or ready action ends by it.
-    pub(super) terminal: bool,
+    pub(crate) terminal: bool,
 }
 
 impl No {
-    pub(super) const fn terminal(result: Answer, code: Code) -> No {
+    pub(crate) const fn terminal(result: Answer, code: Code) -> No {
         No { result, code, approval: None, field: None, status: None, effect: None, terminal: true }
     }
 }
@@ -47,7 +47,7 @@ pub(super) fn refuse(
 /// Ends a new action with a receipt, or a recorded one if the "no" is final
 /// for it or has left it nothing to wait for. The same refusal within a minute
 /// is answered with the first receipt.
-pub(super) fn conclude(case: &mut Case<'_>, wish: &Wish<'_>, no: No) -> Result<Reply, Halt> {
+pub(crate) fn conclude(case: &mut Case<'_>, wish: &Wish<'_>, no: No) -> Result<Reply, Halt> {
     let mut refusal = Refusal {
         reason: (no.code == Code::PolicyDenied).then(|| wish.decided.reason.clone()),
         field: no.field,
@@ -116,16 +116,28 @@ fn came_to(
     Ok(Reply::Ended { action, result, code, receipt, stored })
 }
 
+/// A worker is to carry the action out: nobody else does.
+pub(super) fn queued(case: &Case<'_>, wish: &Wish<'_>) -> Result<Reply, Halt> {
+    let operation = wish.known.as_ref().and_then(|row| row.operation.as_ref());
+    let Some(operation) = operation else { return Err(Halt::Unreadable) };
+    let effect = effect::now(case, &operation.effect, Some(wish.proposal))?;
+    Ok(Refusal { action: Some(wish.id), effect, ..Refusal::new(Code::InProgress) }.into())
+}
+
 /// The action runs: in progress, or unknown if its lease is found lapsed.
 pub(super) fn running(case: &mut Case<'_>, wish: &Wish<'_>) -> Result<Reply, Halt> {
     let Some(known) = &wish.known else { return Err(Halt::Unreadable) };
     let Some((stream, fence)) = known.held else { return Err(Halt::Unreadable) };
     let over = case.view.effect(&stream)?.filter(|row| row.lapses(fence, case.now)).cloned();
-    if let Some(row) = over
-        && let Some(receipt) = effect::record_lapse(case, &stream, &row)?
-    {
-        return came_to(case, wish.id, known, Answer::Ambiguous, Some(Code::LeaseLapsed), receipt);
+    let mut state = None;
+    if let Some(row) = over {
+        let lapsed = effect::record_lapse(case, &stream, &row)?;
+        if let Some(receipt) = lapsed.receipt {
+            return came_to(case, wish.id, known, Answer::Ambiguous, Some(Code::LeaseLapsed), receipt);
+        }
+        state = Some(lapsed.state);
     }
-    let effect = effect::now(case, &stream, Some(wish.proposal))?;
+    let effect = effect::now(case, &stream, Some(wish.proposal))?
+        .map(|effect| EffectNow { state: state.unwrap_or(effect.state), ..effect });
     Ok(Refusal { action: Some(wish.id), effect, ..Refusal::new(Code::InProgress) }.into())
 }

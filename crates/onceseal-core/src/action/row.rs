@@ -2,8 +2,10 @@
 
 use crate::action::event::{Answer, Decided, Proposed};
 use crate::code::Code;
+use crate::hash::Hash;
 use crate::id::{ApprovalId, ReceiptId};
 use crate::journal::{Body, Event, Index, Key, moment};
+use crate::operation::event::{Intent, Queued};
 use crate::pack::{Corrupt, Pack};
 use crate::record::{choice, record};
 use crate::stream::{StreamId, StreamKind};
@@ -31,12 +33,34 @@ choice! {
             result: Answer, /// The receipt of that.
             receipt: ReceiptId, /// The receipt of the unknown outcome.
             first: ReceiptId },
+        /// A worker is to carry it out.
+        Queued = 6 { /// Not attempted before.
+            due: Timestamp },
+        /// It is not carried out until somebody says so.
+        Parked = 7 { /// Why.
+            code: Code },
+    }
+}
+
+record! {
+    /// What a worker needs to know of an action that it is to carry out.
+    pub struct Operation {
+        /// The contract under which it was accepted.
+        contract: Hash,
+        /// The effect it wants.
+        effect: StreamId,
+        /// Its scope, blinded.
+        scope: Hash,
+        /// Not attempted after.
+        until: Timestamp,
     }
 }
 
 record! {
     /// The private half of an action's row.
     pub struct ActionPrivate {
+        /// The call that an operation was first asked by.
+        intent: Option<Box<Intent>>,
         /// The proposal as it was made.
         proposal: Option<Proposed>,
     }
@@ -53,6 +77,8 @@ pub struct ActionRow {
     pub held: Option<(StreamId, u64)>,
     /// The approval it waits for or used.
     pub approval: Option<ApprovalId>,
+    /// What a worker needs to know of it, if it is an operation.
+    pub operation: Option<Operation>,
     /// When it was proposed.
     pub created_at: Timestamp,
     /// When its newest event was recorded.
@@ -68,6 +94,7 @@ impl Pack for ActionRow {
         self.held.map(|(stream, _)| stream).pack(out);
         self.held.map(|(_, fence)| fence).pack(out);
         self.approval.pack(out);
+        self.operation.pack(out);
         self.created_at.pack(out);
         self.updated_at.pack(out);
     }
@@ -84,9 +111,10 @@ impl Pack for ActionRow {
             decided,
             held,
             approval: Pack::unpack(input)?,
+            operation: Pack::unpack(input)?,
             created_at: Pack::unpack(input)?,
             updated_at: Pack::unpack(input)?,
-            private: ActionPrivate { proposal: None },
+            private: ActionPrivate { intent: None, proposal: None },
         })
     }
 }
@@ -112,6 +140,8 @@ pub const fn state_number(state: &ActionState) -> u8 {
         ActionState::Ready { .. } => 1,
         ActionState::Waiting { .. } => 2,
         ActionState::Running { .. } => 3,
+        ActionState::Queued { .. } => 4,
+        ActionState::Parked { .. } => 5,
         ActionState::Ended { result, .. } | ActionState::Answered { result, .. } => ended_number(*result),
     }
 }
@@ -147,6 +177,15 @@ impl ActionRow {
         if let ActionState::Ready { until } = self.state {
             keys.push(Key::due(until));
         }
+        if let Some(operation) = &self.operation {
+            keys.push(scope_key(operation.scope));
+            if let ActionState::Queued { due } = self.state {
+                keys.push(outbox_key(operation.contract, due));
+            }
+        }
+        if let Some(intent) = &self.private.intent {
+            keys.push(status_key(&intent.status_ref));
+        }
         keys
     }
 
@@ -167,6 +206,24 @@ impl ActionRow {
     }
 }
 
+/// The key under which the operation of this scope is found.
+#[must_use]
+pub fn scope_key(scope: Hash) -> Key {
+    Key::of(Index::Scope, &[&scope.0[..16]])
+}
+
+/// The key under which the operation of this reference is found.
+#[must_use]
+pub fn status_key(reference: &str) -> Key {
+    Key::of(Index::Status, &[reference.as_bytes()])
+}
+
+/// The key under which workers find what is due under a contract.
+#[must_use]
+pub fn outbox_key(contract: Hash, due: Timestamp) -> Key {
+    Key::of(Index::Outbox, &[&contract.0[..16], &moment(due)])
+}
+
 /// The key under which a refusal of this action with this code is found.
 #[must_use]
 pub(super) fn refusal_key(proposal: &Proposed, code: Code, at: Timestamp) -> Key {
@@ -180,12 +237,17 @@ pub(super) fn refusal_key(proposal: &Proposed, code: Code, at: Timestamp) -> Key
 pub fn evolve(row: Option<ActionRow>, at: Timestamp, event: &Event) -> Result<ActionRow, Corrupt> {
     const WRONG: Corrupt = Corrupt("sequence of an action's events");
     let refs = &event.refs;
-    let (decided, sealed) = match &event.body {
-        Body::ActionStarted(data, sealed) => (&data.decided, Some(sealed)),
-        Body::ActionWaiting(data, sealed) => (&data.decided, Some(sealed)),
-        Body::ActionReady(data, sealed) => (&data.decided, Some(sealed)),
-        Body::ActionEnded(data, sealed) => (&data.decided, Some(sealed)),
-        Body::ActionAnswered(..) => (&None, None),
+    let (decided, proposal) = match &event.body {
+        Body::ActionStarted(data, sealed) => (&data.decided, &sealed.proposal),
+        Body::ActionWaiting(data, sealed) => (&data.decided, &sealed.proposal),
+        Body::ActionReady(data, sealed) => (&data.decided, &sealed.proposal),
+        Body::ActionEnded(data, sealed) => (&data.decided, &sealed.proposal),
+        Body::ActionQueued(data, sealed) => (&data.decided, &sealed.proposal),
+        Body::ActionAnswered(..)
+        | Body::ActionDelayed(..)
+        | Body::ActionParked(..)
+        | Body::ActionRetried(..)
+        | Body::ActionCancelled(..) => (&None, &None),
         _ => return Err(WRONG),
     };
     let before = row.as_ref().map(|row| row.state.clone());
@@ -196,17 +258,25 @@ pub fn evolve(row: Option<ActionRow>, at: Timestamp, event: &Event) -> Result<Ac
             decided: decided.clone().ok_or(WRONG)?,
             held: None,
             approval: None,
+            operation: None,
             created_at: at,
             updated_at: at,
-            private: ActionPrivate { proposal: sealed.and_then(|sealed| sealed.proposal.clone()) },
+            private: ActionPrivate { intent: None, proposal: proposal.clone() },
         },
     };
     row.state = next(before.as_ref(), event).ok_or(WRONG)?;
     if let Some(decided) = decided {
         row.decided = decided.clone();
     }
-    if let Body::ActionStarted(data, _) = &event.body {
-        row.held = Some((data.effect, data.fence));
+    match &event.body {
+        Body::ActionStarted(data, _) => row.held = Some((data.effect, data.fence)),
+        Body::ActionQueued(data, sealed) => {
+            let Queued { contract, effect, scope, until, .. } = *data;
+            row.operation = Some(Operation { contract, effect, scope, until });
+            row.private.intent.clone_from(&sealed.intent);
+        }
+        Body::ActionRetried(data, _) => row.operation.as_mut().ok_or(WRONG)?.until = data.until,
+        _ => {}
     }
     row.approval = refs.approval.or(row.approval);
     row.updated_at = at;
@@ -218,19 +288,35 @@ fn next(state: Option<&ActionState>, event: &Event) -> Option<ActionState> {
     use ActionState as S;
     let refs = &event.refs;
     match (state, &event.body) {
-        (None | Some(S::Ready { .. } | S::Waiting { .. }), Body::ActionStarted(data, _)) => {
-            Some(S::Running { fence: data.fence })
+        (None | Some(S::Waiting { .. }), Body::ActionQueued(data, _)) => Some(S::Queued { due: data.due }),
+        (Some(S::Running { .. } | S::Queued { .. }), Body::ActionDelayed(data, _)) => {
+            Some(S::Queued { due: data.due })
         }
+        (Some(S::Running { .. } | S::Queued { .. }), Body::ActionParked(data, _)) => {
+            Some(S::Parked { code: data.code })
+        }
+        (Some(S::Queued { .. } | S::Parked { .. }), Body::ActionRetried(data, _)) => {
+            Some(S::Queued { due: data.due })
+        }
+        (Some(S::Queued { .. } | S::Parked { .. }), Body::ActionCancelled(..)) => {
+            Some(S::Ended { result: Answer::Cancelled, code: None, receipt: refs.receipt? })
+        }
+        (
+            None | Some(S::Ready { .. } | S::Waiting { .. } | S::Queued { .. }),
+            Body::ActionStarted(data, _),
+        ) => Some(S::Running { fence: data.fence }),
         (None | Some(S::Ready { .. } | S::Waiting { .. }), Body::ActionWaiting(..)) => {
             Some(S::Waiting { approval: refs.approval? })
         }
         (None | Some(S::Waiting { .. }), Body::ActionReady(data, _)) => Some(S::Ready { until: data.until }),
         (None | Some(S::Ready { .. } | S::Waiting { .. }), Body::ActionEnded(data, _))
-            if !data.result.of_attempt() =>
+            if matches!(data.result, Answer::Denied | Answer::Blocked) =>
         {
             Some(S::Ended { result: data.result, code: data.code, receipt: refs.receipt? })
         }
-        (Some(S::Running { .. }), Body::ActionEnded(data, _)) if data.result.of_attempt() => {
+        (Some(S::Running { .. } | S::Queued { .. }), Body::ActionEnded(data, _))
+            if data.result.of_attempt() =>
+        {
             Some(S::Ended { result: data.result, code: data.code, receipt: refs.receipt? })
         }
         (Some(S::Ended { result: Answer::Ambiguous, receipt: first, .. }), Body::ActionAnswered(data, _))

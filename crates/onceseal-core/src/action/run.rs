@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use crate::action::event::Decided;
 use crate::action::permit::decide;
-use crate::action::refuse::{No, conclude, ended, running};
+use crate::action::refuse::{No, conclude, ended, queued, running};
 use crate::action::{ActionRow, ActionState, Answer, Proposal};
 use crate::case::Case;
 use crate::code::Code;
+use crate::hash::Hash;
 use crate::id::{ActionId, ApprovalId};
 use crate::limits;
+use crate::operation::Order;
 use crate::policy::{ActivePolicy, DEFAULT_DEADLINE, DEFAULT_LEASE, Verdict};
 use crate::reply::Reply;
 use crate::stream::StreamId;
@@ -63,22 +65,71 @@ pub struct Acquire {
     pub deadline: Option<Span>,
 }
 
-/// A call with all that was found of it.
-pub(super) struct Wish<'a> {
-    pub(super) id: ActionId,
-    pub(super) known: Option<ActionRow>,
-    pub(super) proposal: &'a Proposal,
-    pub(super) policy: Arc<ActivePolicy>,
-    pub(super) decided: Decided,
-    pub(super) presented: Option<ApprovalId>,
-    pub(super) reach: Reach,
-    pub(super) lease: Span,
-    pub(super) deadline: Span,
+/// What a permitted action comes to.
+#[derive(Clone, Copy)]
+pub(crate) enum Goal<'a> {
+    /// An attempt of the caller's own.
+    Attempt {
+        /// How far.
+        reach: Reach,
+        /// Its lease.
+        lease: Span,
+        /// How long it may last.
+        deadline: Span,
+    },
+    /// A worker carries it out.
+    Order(&'a Order<'a>),
 }
 
-impl Wish<'_> {
+/// A call with all that was found of it.
+pub(crate) struct Wish<'a> {
+    pub(crate) id: ActionId,
+    pub(crate) known: Option<ActionRow>,
+    pub(crate) proposal: &'a Proposal,
+    pub(crate) policy: Arc<ActivePolicy>,
+    pub(crate) decided: Decided,
+    pub(crate) presented: Option<ApprovalId>,
+    pub(crate) goal: Goal<'a>,
+}
+
+impl<'a> Wish<'a> {
+    /// A call of an action that has this id, decided by the policy.
+    pub(crate) fn new(
+        id: ActionId,
+        known: Option<ActionRow>,
+        proposal: &'a Proposal,
+        policy: Arc<ActivePolicy>,
+        goal: Goal<'a>,
+    ) -> Wish<'a> {
+        let (decision, reason) = match proposal.unfit() {
+            Some(code) => (Verdict::Deny, code.to_string()),
+            None => {
+                let decision = policy.policy.decide(&proposal.facts());
+                (decision.verdict, decision.reason.to_string())
+            }
+        };
+        let decided = Decided { decision, policy: policy.hash, reason };
+        Wish { id, known, proposal, policy, decided, presented: None, goal }
+    }
+
+    /// The key that it is attempted under.
+    pub(crate) fn key(&self) -> String {
+        match self.goal {
+            Goal::Attempt { .. } => self.proposal.key_for(self.id),
+            Goal::Order(order) => order.key(self.proposal),
+        }
+    }
+
+    /// The contract that a worker carries it out under.
+    pub(crate) fn contract(&self) -> Option<Hash> {
+        match self.goal {
+            Goal::Attempt { .. } => None,
+            Goal::Order(order) => Some(order.tool.digest),
+        }
+    }
+
     /// The request that the action waits for.
-    pub(super) fn waits_for(&self) -> Option<ApprovalId> {
+    pub(crate) fn waits_for(&self) -> Option<ApprovalId> {
         match self.known.as_ref()?.state {
             ActionState::Waiting { approval } => Some(approval),
             _ => None,
@@ -185,17 +236,12 @@ fn proceed(
     };
     let (lease, deadline) = (lease.unwrap_or(most.0), deadline.unwrap_or(most.1));
     let fits = lease >= limits::LEASE_MIN && lease <= most.0 && deadline > Span::ZERO && deadline <= most.1;
-    let (decision, reason) = match proposal.unfit() {
-        Some(code) => (Verdict::Deny, code.to_string()),
-        None => {
-            let decision = policy.policy.decide(&proposal.facts());
-            (decision.verdict, decision.reason.to_string())
-        }
-    };
-    let decided = Decided { decision, policy: policy.hash, reason };
-    let mut wish = Wish { id, known, proposal, policy, decided, presented: approval, reach, lease, deadline };
+    let mut wish = Wish::new(id, known, proposal, policy, Goal::Attempt { reach, lease, deadline });
+    wish.presented = approval;
     match wish.known.as_ref().map(|row| row.state.clone()) {
         Some(ActionState::Running { .. }) => return running(case, &wish),
+        // It is a worker's: nobody else attempts it.
+        Some(ActionState::Queued { .. } | ActionState::Parked { .. }) => return queued(case, &wish),
         _ if !fits => return Ok(Code::OutOfBounds.into()),
         Some(state) if state.over(case.now) => {
             return conclude(case, &wish, No::terminal(Answer::Blocked, Code::NotStarted));

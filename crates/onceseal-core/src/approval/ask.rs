@@ -23,6 +23,8 @@ record! {
         action_hash: Hash,
         /// Groups of people who may answer.
         approvers: Option<Vec<String>>,
+        /// The tool's contract, if a worker is to carry the action out.
+        contract: Option<Hash>,
         /// The effect key.
         effect_key: Option<String>,
         /// When it expires.
@@ -39,10 +41,11 @@ record! {
 }
 
 impl Bound {
-    fn asked(tenant: &Tenant, proposal: &Proposal) -> Bound {
+    fn asked(tenant: &Tenant, proposal: &Proposal, contract: Option<Hash>) -> Bound {
         Bound {
             action_hash: proposal.action_hash(),
             approvers: None,
+            contract,
             effect_key: proposal.effect_key().map(str::to_owned),
             expires_at: None,
             proof: None,
@@ -61,8 +64,8 @@ impl Bound {
 
 /// The hash that identical proposals share.
 #[must_use]
-pub fn ask_hash(tenant: &Tenant, proposal: &Proposal) -> Hash {
-    Bound::asked(tenant, proposal).hash("onceseal.ask.v1\n")
+pub fn ask_hash(tenant: &Tenant, proposal: &Proposal, contract: Option<Hash>) -> Hash {
+    Bound::asked(tenant, proposal, contract).hash("onceseal.ask.v1\n")
 }
 
 /// A request that was made.
@@ -107,6 +110,7 @@ pub(crate) fn request(
     case: &mut Case<'_>,
     action: ActionId,
     proposal: &Proposal,
+    contract: Option<Hash>,
     policy: &ActivePolicy,
     ask: Hash,
 ) -> Option<Requested> {
@@ -125,13 +129,14 @@ pub(crate) fn request(
         expires_at: Some(expires_at),
         proof: Some(proofs.clone()),
         quorum: Some(terms.quorum),
-        ..Bound::asked(&case.pinned.tenant, proposal)
+        ..Bound::asked(&case.pinned.tenant, proposal, contract)
     };
     let sealed = RequestedSealed {
         action_hash: Some(bound.action_hash),
         approvers: bound.approvers.clone(),
         ask: Some(ask),
         binding: Some(bound.hash("onceseal.binding.v1\n")),
+        contract,
         effect_key: bound.effect_key.clone(),
         intent_hash: Some(proposal.intent_hash()),
         name: Some(proposal.name().to_owned()),

@@ -8,6 +8,7 @@ use crate::approval::event::{Consumed, Expired, PersonSealed, Revoke, Revoked, S
 use crate::approval::{ApprovalRow, Identity};
 use crate::case::Case;
 use crate::code::Code;
+use crate::hash::Hash;
 use crate::id::{ActionId, ApprovalId};
 use crate::journal::{Body, Nothing, Refs};
 use crate::policy::ActivePolicy;
@@ -32,6 +33,7 @@ pub(crate) fn check(
     case: &Case<'_>,
     id: ApprovalId,
     proposal: &Proposal,
+    contract: Option<Hash>,
     policy: &ActivePolicy,
 ) -> Result<Check, Halt> {
     let refused = |code, field, status| Ok(Check::Refused { code, field, status });
@@ -41,6 +43,9 @@ pub(crate) fn check(
     if action_hash != proposal.action_hash() {
         let field = differing_field(case, row, proposal)?;
         return refused(Code::ApprovalMismatch, Some(field), Some(row.status));
+    }
+    if bound.contract != contract {
+        return refused(Code::ApprovalMismatch, Some("contract"), Some(row.status));
     }
     let same_rule = bound.rule == proposal.rule();
     if same_rule && bound.effect_key.as_deref() != proposal.effect_key() {

@@ -93,6 +93,8 @@ record! {
         ask: Option<Hash>,
         /// Hash of all that is bound, which every answer repeats.
         binding: Option<Hash>,
+        /// The tool's contract, if a worker is to carry the action out.
+        contract: Option<Hash>,
         /// The effect key.
         effect_key: Option<String>,
         /// Hash of what is asked for.

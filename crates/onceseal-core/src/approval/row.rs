@@ -66,6 +66,7 @@ const UNKNOWN: ApprovalPrivate = ApprovalPrivate {
         approvers: None,
         ask: None,
         binding: None,
+        contract: None,
         effect_key: None,
         intent_hash: None,
         name: None,

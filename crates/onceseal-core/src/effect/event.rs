@@ -20,6 +20,9 @@ word! {
 record! {
     /// An attempt took the effect.
     pub struct Acquired {
+        /// Whether it repeats an attempt nobody knows the outcome of, as its
+        /// recovery contract permits: with the same provider key.
+        again: bool,
         /// Whether the executor may run at once.
         begun: bool,
         /// The attempt ends here, however often it is renewed.
@@ -28,6 +31,30 @@ record! {
         fence: u64,
         /// The holder may act until here without renewing.
         lease_until: Timestamp,
+    }
+}
+
+record! {
+    /// An operation will attempt it; none has begun to.
+    pub struct Queued {
+        /// The attempts so far; the next one is numbered one higher.
+        fence: u64,
+    }
+}
+
+record! {
+    /// An attempt that had not begun was given back: nothing ran.
+    pub struct Returned {
+        /// The attempt's number.
+        fence: u64,
+    }
+}
+
+record! {
+    /// Nothing will be attempted any more; the key is free.
+    pub struct Released {
+        /// The attempts so far.
+        fence: u64,
     }
 }
 

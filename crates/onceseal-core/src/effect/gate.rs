@@ -3,11 +3,12 @@
 use crate::action::{Action, Answer, Proposal, end_held};
 use crate::case::Case;
 use crate::code::Code;
-use crate::effect::event::{Acquired, AcquiredSealed, Lapsed};
+use crate::effect::event::{Acquired, AcquiredSealed, Lapsed, Queued};
 use crate::effect::{EffectRow, EffectState};
 use crate::id::{ActionId, ApprovalId, ReceiptId};
 use crate::journal::{Body, Nothing, Refs};
 use crate::limits;
+use crate::operation::{self, Next};
 use crate::reply::{Attempt, EffectNow, Refusal, Reply};
 use crate::stream::StreamId;
 use crate::time::Span;
@@ -44,24 +45,24 @@ pub(crate) fn gate(
     if row.private.key.as_ref().is_some_and(|have| have != key) {
         return Err(Halt::Unreadable);
     }
+    let mut state = row.state;
     let code = match row.state {
         EffectState::Failed if max_attempts.is_some_and(|most| row.fence >= u64::from(most)) => {
             Code::AttemptLimit
         }
-        EffectState::Failed => return Ok(Gate::Free { fence: row.fence + 1 }),
+        EffectState::Failed | EffectState::Released => return Ok(Gate::Free { fence: row.fence + 1 }),
         EffectState::Committed => Code::Duplicate,
         EffectState::Ambiguous => Code::Ambiguous,
+        EffectState::Queued => Code::InProgress,
         EffectState::Reserved | EffectState::Executing if row.live(case.now) => Code::InProgress,
         EffectState::Reserved | EffectState::Executing => {
             let row = row.clone();
-            record_lapse(case, &stream, &row)?;
-            Code::Ambiguous
+            state = record_lapse(case, &stream, &row)?.state;
+            if state == EffectState::Ambiguous { Code::Ambiguous } else { Code::InProgress }
         }
     };
     let Some(mut effect) = now(case, &stream, proposal)? else { return Err(Halt::Unreadable) };
-    if code == Code::Ambiguous {
-        effect.state = EffectState::Ambiguous;
-    }
+    effect.state = state;
     let differs = effect.same_intent == Some(false);
     let code = match code {
         Code::Duplicate | Code::InProgress if differs => Code::EffectKeyConflict,
@@ -109,16 +110,36 @@ pub(crate) fn stored_result(
     Ok(row.and_then(|row| row.result_at).map(|sequence| (*stream, sequence)))
 }
 
-/// Records that a lease ended without a report, for the effect and its action,
-/// whose receipt it returns.
-pub(crate) fn record_lapse(
-    case: &mut Case<'_>,
-    stream: &StreamId,
-    row: &EffectRow,
-) -> Result<Option<ReceiptId>, Halt> {
+/// What an effect is once its lease has ended without a report.
+pub(crate) struct Ended {
+    /// Ambiguous, or what it was before a worker claimed it.
+    pub(crate) state: EffectState,
+    /// The receipt of the action that held it, if that ended by it.
+    pub(crate) receipt: Option<ReceiptId>,
+}
+
+/// Records that a lease ended without a report, for the effect and its action.
+/// A worker's attempt that had not begun is given back: nothing ran.
+pub(crate) fn record_lapse(case: &mut Case<'_>, stream: &StreamId, row: &EffectRow) -> Result<Ended, Halt> {
+    if let (EffectState::Reserved, Some(state)) = (row.state, row.claimed_from) {
+        let next = Next::Later { after: Span::ZERO, code: Code::LeaseLapsed };
+        operation::hand_back(case, stream, row, state, next)?;
+        return Ok(Ended { state, receipt: None });
+    }
     let refs = Refs { action: Some(row.holder), ..Refs::NONE };
     case.record(*stream, refs, Body::EffectLapsed(Lapsed { fence: row.fence }, Nothing {}));
-    end_held(case, row.holder, stream, row.fence, Answer::Ambiguous, Some(Code::LeaseLapsed))
+    let code = Some(Code::LeaseLapsed);
+    let receipt = end_held(case, row.holder, stream, row.fence, Answer::Ambiguous, code)?;
+    Ok(Ended { state: EffectState::Ambiguous, receipt })
+}
+
+/// Records that an operation wants the effect attempted, after so many attempts.
+pub(crate) fn queue(case: &mut Case<'_>, key: &str, action: ActionId, fence: u64) -> Result<(), Halt> {
+    let effect = case.pinned.tenant.effect(key);
+    let key = case.view.effect(&effect)?.is_none().then(|| key.to_owned());
+    let refs = Refs { action: Some(action), ..Refs::NONE };
+    case.record(effect, refs, Body::EffectQueued(Queued { fence }, AcquiredSealed { key }));
+    Ok(())
 }
 
 /// What is taken, and how.
@@ -130,18 +151,20 @@ pub(crate) struct Take<'a> {
     pub(crate) lease: Span,
     pub(crate) deadline: Span,
     pub(crate) begun: bool,
+    /// Whether it repeats one whose outcome is not known.
+    pub(crate) again: bool,
 }
 
-/// Records that an attempt takes a free effect.
-pub(crate) fn take(case: &mut Case<'_>, take: Take<'_>) -> Attempt {
+/// Records that an attempt takes an effect that is free for it.
+pub(crate) fn take(case: &mut Case<'_>, take: Take<'_>) -> Result<Attempt, Halt> {
     let effect = case.pinned.tenant.effect(take.key);
     let deadline = case.now + take.deadline;
     let lease_until = (case.now + take.lease).min(deadline);
     let refs = Refs { action: Some(take.action), approval: take.approval, receipt: None };
-    let data = Acquired { begun: take.begun, deadline, fence: take.fence, lease_until };
-    let key = (take.fence == 1).then(|| take.key.to_owned());
+    let data = Acquired { again: take.again, begun: take.begun, deadline, fence: take.fence, lease_until };
+    let key = case.view.effect(&effect)?.is_none().then(|| take.key.to_owned());
     case.record(effect, refs, Body::EffectAcquired(data, AcquiredSealed { key }));
-    Attempt {
+    Ok(Attempt {
         action: take.action,
         effect,
         key: Some(take.key.to_owned()),
@@ -152,7 +175,7 @@ pub(crate) fn take(case: &mut Case<'_>, take: Take<'_>) -> Attempt {
         lease: take.lease,
         begun: take.begun,
         approval: take.approval,
-    }
+    })
 }
 
 pub(crate) fn reserve(case: &mut Case<'_>, reserve: &Reserve) -> Result<Reply, Halt> {
@@ -169,9 +192,9 @@ pub(crate) fn reserve(case: &mut Case<'_>, reserve: &Reserve) -> Result<Reply, H
         Gate::Refused { code, effect } => Ok(Refusal { effect: Some(effect), ..Refusal::new(code) }.into()),
         Gate::Free { fence } => {
             let (action, deadline) = (reserve.action, limits::LEASE_MAX);
-            let taken =
-                take(case, Take { key, action, approval: None, fence, lease, deadline, begun: false });
-            Ok(Reply::Attempt(taken))
+            let (approval, begun, again) = (None, false, false);
+            let attempt = Take { key, action, approval, fence, lease, deadline, begun, again };
+            take(case, attempt).map(Reply::Attempt)
         }
     }
 }

@@ -74,9 +74,10 @@ pub(crate) fn reconcile(case: &mut Case<'_>, reconcile: &Reconcile) -> Result<Re
     }
     let lapses = row.held() && !row.live(case.now);
     let mut state = row.state;
+    let mut ended = false;
     if lapses {
-        record_lapse(case, &reconcile.effect, &row)?;
-        state = EffectState::Ambiguous;
+        let lapsed = record_lapse(case, &reconcile.effect, &row)?;
+        (state, ended) = (lapsed.state, lapsed.receipt.is_some());
     }
     let code = match (state, happened) {
         (EffectState::Committed, true) if existed => return again(case, &row),
@@ -99,7 +100,7 @@ pub(crate) fn reconcile(case: &mut Case<'_>, reconcile: &Reconcile) -> Result<Re
         result: None,
     };
     let data = Known { fence: row.fence, outcome: outcome(happened), proof: None, source: Source::Remote };
-    record(case, reconcile.effect, &row, data, sealed, text, lapses)
+    record(case, reconcile.effect, &row, data, sealed, text, ended)
 }
 
 pub(crate) fn resolve(case: &mut Case<'_>, resolve: &Resolve) -> Result<Reply, Halt> {
@@ -123,13 +124,15 @@ pub(crate) fn resolve(case: &mut Case<'_>, resolve: &Resolve) -> Result<Reply, H
         return Ok(Code::AgentCannotAnswer.into());
     }
     let lapses = row.held() && !row.live(case.now);
-    if row.fence != resolve.fence || !(row.state == EffectState::Ambiguous || lapses) {
-        return Ok(
-            Refusal { effect: now(case, &resolve.effect, None)?, ..Refusal::new(Code::NotAmbiguous) }.into()
-        );
+    let mut state = row.state;
+    let mut ended = false;
+    if lapses && row.fence == resolve.fence {
+        let lapsed = record_lapse(case, &resolve.effect, &row)?;
+        (state, ended) = (lapsed.state, lapsed.receipt.is_some());
     }
-    if lapses {
-        record_lapse(case, &resolve.effect, &row)?;
+    if row.fence != resolve.fence || state != EffectState::Ambiguous {
+        let effect = now(case, &resolve.effect, None)?.map(|effect| EffectNow { state, ..effect });
+        return Ok(Refusal { effect, ..Refusal::new(Code::NotAmbiguous) }.into());
     }
     let sealed = KnownSealed {
         cause: row.private.error.clone(),
@@ -140,7 +143,7 @@ pub(crate) fn resolve(case: &mut Case<'_>, resolve: &Resolve) -> Result<Reply, H
     };
     let proof = Some(resolve.person.proof);
     let data = Known { fence: row.fence, outcome: outcome(resolve.happened), proof, source: Source::Person };
-    record(case, resolve.effect, &row, data, sealed, None, lapses)
+    record(case, resolve.effect, &row, data, sealed, None, ended)
 }
 
 const fn outcome(happened: bool) -> Outcome {
@@ -154,7 +157,7 @@ fn record(
     data: Known,
     mut sealed: KnownSealed,
     result: Option<&str>,
-    lapsed_here: bool,
+    ended: bool,
 ) -> Result<Reply, Halt> {
     let (outcome, source) = (data.outcome, data.source);
     let payload = result.map(|text| case.payload(text));
@@ -166,7 +169,6 @@ fn record(
         Body::EffectResolved(data, sealed)
     };
     case.record_with(stream, refs, body, payload);
-    let receipt =
-        answer_held(case, row.holder, &stream, row.fence, Answer::from(outcome), source, lapsed_here)?;
+    let receipt = answer_held(case, row.holder, &stream, row.fence, Answer::from(outcome), source, ended)?;
     Ok(Reply::Settled { state: outcome.into(), receipt, repeated: false })
 }

@@ -23,6 +23,10 @@ word! {
         Failed = 4 => "failed",
         /// Nobody knows whether the last attempt happened.
         Ambiguous = 5 => "ambiguous",
+        /// An operation waits for a worker to attempt it.
+        Queued = 6 => "queued",
+        /// What was queued was called off before any attempt of it began.
+        Released = 7 => "released",
     }
 }
 
@@ -64,6 +68,14 @@ pub struct EffectRow {
     pub lease_until: Option<Timestamp>,
     /// However often renewed, the lease ends here.
     pub deadline: Timestamp,
+    /// What the newest attempt was claimed from, if a worker claimed it: there
+    /// it returns when it is given back.
+    pub claimed_from: Option<EffectState>,
+    /// How often the effect has been wanted anew after it was known not to have
+    /// happened: attempts of one generation share a provider key.
+    pub generation: u64,
+    /// When an attempt of this generation first began.
+    pub first_begun_at: Option<Timestamp>,
     /// Who last answered for this attempt; `None` while it lives, and when the
     /// lease ended without an answer.
     pub answered_by: Option<Source>,
@@ -89,6 +101,9 @@ impl Pack for EffectRow {
         self.holder.pack(out);
         self.lease_until.pack(out);
         self.deadline.pack(out);
+        self.claimed_from.pack(out);
+        self.generation.pack(out);
+        self.first_begun_at.pack(out);
         self.answered_by.pack(out);
         self.result_at.pack(out);
         self.code.pack(out);
@@ -104,6 +119,9 @@ impl Pack for EffectRow {
             holder: Pack::unpack(input)?,
             lease_until: Pack::unpack(input)?,
             deadline: Pack::unpack(input)?,
+            claimed_from: Pack::unpack(input)?,
+            generation: Pack::unpack(input)?,
+            first_begun_at: Pack::unpack(input)?,
             answered_by: Pack::unpack(input)?,
             result_at: Pack::unpack(input)?,
             code: Pack::unpack(input)?,
@@ -142,10 +160,16 @@ impl EffectRow {
     }
 
     /// Whether somebody has answered for its newest attempt, so that a report of
-    /// the holder comes late.
+    /// the holder comes late. What is wanted anew, or no longer, did not happen.
     #[must_use]
     pub const fn answered(&self) -> bool {
-        !self.held() && self.answered_by.is_some()
+        !self.held() && (self.answered_by.is_some() || self.known_absent())
+    }
+
+    /// Whether its newest attempt is known not to have happened.
+    #[must_use]
+    pub const fn known_absent(&self) -> bool {
+        matches!(self.state, EffectState::Failed | EffectState::Queued | EffectState::Released)
     }
 
     /// The keys it is found under.
@@ -179,25 +203,21 @@ pub fn evolve(
     let state = next(row.as_ref(), &event.body).ok_or(WRONG)?;
     let mut row = match (&event.body, row) {
         (Body::EffectAcquired(data, sealed), row) => {
-            let holder = event.refs.action.ok_or(WRONG)?;
+            let anew = wanted(row, at, sealed.key.as_ref());
+            let claimed_from =
+                Some(anew.state).filter(|from| matches!(from, EffectState::Queued | EffectState::Ambiguous));
             EffectRow {
-                state,
                 fence: data.fence,
-                holder,
+                holder: event.refs.action.ok_or(WRONG)?,
                 lease_until: Some(data.lease_until),
                 deadline: data.deadline,
-                answered_by: None,
-                result_at: None,
-                code: None,
-                late: row.as_ref().map(|row| row.late.clone()).unwrap_or_default(),
-                created_at: row.as_ref().map_or(at, |row| row.created_at),
-                updated_at: at,
-                private: EffectPrivate {
-                    error: None,
-                    key: row.and_then(|row| row.private.key).or_else(|| sealed.key.clone()),
-                    result: None,
-                },
+                claimed_from,
+                first_begun_at: anew.first_begun_at.or(data.begun.then_some(at)),
+                ..anew
             }
+        }
+        (Body::EffectQueued(_, sealed), row) => {
+            EffectRow { holder: event.refs.action.ok_or(WRONG)?, ..wanted(row, at, sealed.key.as_ref()) }
         }
         (_, Some(row)) => row,
         (_, None) => return Err(WRONG),
@@ -213,6 +233,11 @@ pub fn evolve(
             row.answered_by = Some(data.source);
             row.private.error = sealed.reason.clone().or_else(|| sealed.evidence.clone());
             row.private.result = sealed.result;
+        }
+        Body::EffectBegun(..) => row.first_begun_at = row.first_begun_at.or(Some(at)),
+        Body::EffectReturned(..) => {
+            // Its holder has spoken: nothing of this attempt will be reported.
+            row.answered_by = Some(Source::Holder);
         }
         Body::EffectLate(data, _) => {
             row.late.push(data.fence);
@@ -230,15 +255,62 @@ pub fn evolve(
     Ok(row)
 }
 
+/// The row when an attempt at the effect is wanted: what was known of the last
+/// one is no longer the present. It is another generation if that one is known
+/// not to have happened.
+fn wanted(row: Option<EffectRow>, at: Timestamp, key: Option<&String>) -> EffectRow {
+    let Some(row) = row else {
+        return EffectRow {
+            state: EffectState::Released,
+            fence: 0,
+            holder: ActionId([0; 16]),
+            lease_until: None,
+            deadline: at,
+            claimed_from: None,
+            generation: 1,
+            first_begun_at: None,
+            answered_by: None,
+            result_at: None,
+            code: None,
+            late: Vec::new(),
+            created_at: at,
+            updated_at: at,
+            private: EffectPrivate { error: None, key: key.cloned(), result: None },
+        };
+    };
+    let failed = row.state == EffectState::Failed;
+    EffectRow {
+        lease_until: None,
+        claimed_from: None,
+        generation: row.generation + u64::from(failed),
+        first_begun_at: row.first_begun_at.filter(|_| !failed),
+        answered_by: None,
+        result_at: None,
+        code: None,
+        private: EffectPrivate { error: None, result: None, key: row.private.key.or_else(|| key.cloned()) },
+        ..row
+    }
+}
+
 /// The whole table: which state follows on which event, `None` if it cannot.
 fn next(row: Option<&EffectRow>, body: &Body) -> Option<EffectState> {
     use EffectState as S;
     let state = row.map(|row| row.state);
     let fence = row.map_or(0, |row| row.fence);
     match (state, body) {
-        (None | Some(S::Failed), Body::EffectAcquired(data, _)) if data.fence == fence + 1 => {
+        (None | Some(S::Failed | S::Released | S::Queued), Body::EffectAcquired(data, _))
+            if data.fence == fence + 1 && !data.again =>
+        {
             Some(if data.begun { S::Executing } else { S::Reserved })
         }
+        (Some(S::Ambiguous), Body::EffectAcquired(data, _)) if data.fence == fence + 1 && data.again => {
+            Some(if data.begun { S::Executing } else { S::Reserved })
+        }
+        (None | Some(S::Failed | S::Released), Body::EffectQueued(data, _)) if data.fence == fence => {
+            Some(S::Queued)
+        }
+        (Some(S::Queued), Body::EffectReleased(data, _)) if data.fence == fence => Some(S::Released),
+        (Some(S::Reserved), Body::EffectReturned(data, _)) if data.fence == fence => row?.claimed_from,
         (Some(S::Reserved), Body::EffectBegun(data, _)) if data.fence == fence => Some(S::Executing),
         (Some(S::Executing), Body::EffectSettled(data, _)) if data.fence == fence => {
             Some(data.outcome.into())

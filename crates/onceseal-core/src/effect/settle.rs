@@ -13,7 +13,8 @@ use crate::effect::{EffectRow, EffectState, Outcome};
 use crate::id::{ActionId, ReceiptId};
 use crate::journal::{Body, Nothing, Payload, Refs};
 use crate::limits;
-use crate::reply::{Attempt, Refusal, Reply};
+use crate::operation;
+use crate::reply::{Attempt, EffectNow, Refusal, Reply};
 use crate::stream::StreamId;
 use crate::time::Span;
 use crate::view::Halt;
@@ -66,6 +67,9 @@ pub struct Settle {
     pub error: Option<String>,
     /// Its result as canonical JSON text, at most 64 KiB.
     pub result: Option<String>,
+    /// If it failed and is a worker's: when it is attempted again, from now;
+    /// absent, when a person says so.
+    pub again: Option<Span>,
 }
 
 pub(crate) fn begin(case: &mut Case<'_>, begin: &Begin) -> Result<Reply, Halt> {
@@ -140,6 +144,10 @@ pub(crate) fn settle(case: &mut Case<'_>, settle: &Settle) -> Result<Reply, Halt
             let receipt = record(case, settle)?;
             Ok(Reply::Settled { state: settle.outcome.into(), receipt, repeated: false })
         }
+        // It was, and the operation waits for another attempt since.
+        (S::Queued | S::Released, O::Failed) => {
+            Ok(Reply::Settled { state: S::Failed, receipt: None, repeated: true })
+        }
         (S::Ambiguous, O::Ambiguous) => again(case, &row),
         (state, outcome) if state == outcome.into() && row.answered_by == Some(Source::Holder) => {
             again(case, &row)
@@ -157,7 +165,7 @@ pub(crate) fn lapse(case: &mut Case<'_>, stream: &StreamId) -> Result<Reply, Hal
     Ok(Reply::Done { changed: over.is_some() })
 }
 
-fn holds(row: &EffectRow, holding: Holding) -> bool {
+pub(crate) fn holds(row: &EffectRow, holding: Holding) -> bool {
     row.fence == holding.fence && row.holder == holding.action
 }
 
@@ -176,6 +184,7 @@ fn record(case: &mut Case<'_>, settle: &Settle) -> Result<Option<ReceiptId>, Hal
     let answer = Answer::from(settle.outcome);
     match settle.outcome {
         Outcome::Ambiguous => end_held(case, action, &effect, fence, answer, Some(Code::Ambiguous)),
+        Outcome::Failed if operation::not_executed(case, action, &effect, fence, settle.again)? => Ok(None),
         _ => answer_held(case, action, &effect, fence, answer, Source::Holder, false),
     }
 }
@@ -192,7 +201,10 @@ fn sealed(case: &Case<'_>, settle: &Settle) -> (SettledSealed, Option<Payload>) 
 fn late(case: &mut Case<'_>, row: &EffectRow, settle: &Settle) -> Result<Reply, Halt> {
     let Holding { effect, action, fence } = settle.attempt;
     let was_holder = match case.view.action(action)? {
-        Some(held) => held.held == Some((effect, fence)),
+        // An operation may have made several attempts, one after another.
+        Some(action) => action.held.is_some_and(|(held, newest)| {
+            held == effect && (fence == newest || action.operation.is_some() && fence < newest)
+        }),
         None => holds(row, settle.attempt),
     };
     if !was_holder {
@@ -204,7 +216,13 @@ fn late(case: &mut Case<'_>, row: &EffectRow, settle: &Settle) -> Result<Reply, 
         let id = case.receipt();
         let (sealed, payload) = sealed(case, settle);
         // A newer attempt exists because this one was known not to have happened.
-        let known = if current { row.state } else { EffectState::Failed };
+        // Under a contract it may also have been made again not knowing.
+        let known = match row.claimed_from {
+            _ if current && row.known_absent() => EffectState::Failed,
+            _ if current => row.state,
+            Some(EffectState::Ambiguous) => EffectState::Ambiguous,
+            _ => EffectState::Failed,
+        };
         // Not to know is no answer, and contradicts none.
         let contradicts = settle.outcome != Outcome::Ambiguous
             && known != EffectState::Ambiguous
@@ -223,16 +241,13 @@ fn late(case: &mut Case<'_>, row: &EffectRow, settle: &Settle) -> Result<Reply, 
 
 /// The lease ended before its holder came: recorded, and refused.
 fn lapsed(case: &mut Case<'_>, row: &EffectRow, holding: Holding) -> Result<Reply, Halt> {
-    record_lapse(case, &holding.effect, row)?;
-    let effect = now(case, &holding.effect, None)?.map(|mut effect| {
-        effect.state = EffectState::Ambiguous;
-        effect
-    });
+    let state = record_lapse(case, &holding.effect, row)?.state;
+    let effect = now(case, &holding.effect, None)?.map(|effect| EffectNow { state, ..effect });
     Ok(Refusal { effect, ..Refusal::new(Code::LeaseLapsed) }.into())
 }
 
 /// What somebody is told who does not hold the attempt, or not in that state.
-fn wrong(case: &Case<'_>, row: &EffectRow, holding: Holding) -> Result<Reply, Halt> {
+pub(crate) fn wrong(case: &Case<'_>, row: &EffectRow, holding: Holding) -> Result<Reply, Halt> {
     let code = match row.state {
         EffectState::Ambiguous => Code::Ambiguous,
         EffectState::Committed => Code::Duplicate,

@@ -4,10 +4,12 @@ use crate::action::event as action;
 use crate::approval::event as approval;
 use crate::effect::event as effect;
 use crate::id::{ActionId, ApprovalId, ReceiptId};
+use crate::operation::event as operation;
 use crate::pack::{Corrupt, Pack};
 use crate::policy::event as policy;
 use crate::record::{Fields, Json, record, word};
 use crate::store::event as store;
+use crate::tool::event as tool;
 
 record! {
     /// Random ids of what an event concerns, besides its own stream.
@@ -136,6 +138,12 @@ kinds! {
         effect::Known, effect::KnownSealed;
     EffectLate = 16 => "effect.late", "A holder reported after somebody else had answered.",
         effect::Late, effect::SettledSealed;
+    EffectQueued = 17 => "effect.queued", "An operation in `refs` wants the effect attempted.",
+        effect::Queued, effect::AcquiredSealed;
+    EffectReturned = 18 => "effect.returned", "An attempt that had not begun was given back.",
+        effect::Returned, Nothing;
+    EffectReleased = 19 => "effect.released", "What was queued was called off; the key is free.",
+        effect::Released, Nothing;
     ApprovalRequested = 20 => "approval.requested", "People are asked about the action in `refs`.",
         approval::Requested, approval::RequestedSealed;
     ApprovalAnswered = 21 => "approval.answered", "A person answered.",
@@ -154,4 +162,20 @@ kinds! {
         store::Accepted, store::AcceptedSealed;
     NoteAppended = 50 => "note.appended", "Foreign evidence; the body is the payload.",
         Nothing, store::NoteSealed;
+    ToolActivated = 60 => "tool.activated", "A contract of a tool may be dispatched; its text is the payload.",
+        tool::Activated, tool::ActivatedSealed;
+    ToolRetired = 61 => "tool.retired", "A contract of a tool is dispatched no more.",
+        tool::Retired, Nothing;
+    CallBound = 70 => "call.bound", "A call's identity was used, once and for ever.",
+        operation::Bound, operation::BoundSealed;
+    ActionQueued = 80 => "action.queued", "A worker is to carry the action out.",
+        operation::Queued, operation::QueuedSealed;
+    ActionDelayed = 81 => "action.delayed", "The action is carried out later.",
+        operation::Delayed, Nothing;
+    ActionParked = 82 => "action.parked", "The action is not carried out until somebody says so.",
+        operation::Parked, Nothing;
+    ActionRetried = 83 => "action.retried", "A person wants a parked or delayed action carried out.",
+        operation::Retried, operation::PersonSaid;
+    ActionCancelled = 84 => "action.cancelled", "A person called a queued action off.",
+        operation::Cancelled, operation::PersonSaid;
 }

@@ -5,12 +5,14 @@ use crate::approval::ApprovalRow;
 use crate::effect::EffectRow;
 use crate::hash::Hash;
 use crate::journal::{Body, Event, Kind};
+use crate::operation::CallRow;
 use crate::pack::{Corrupt, Pack};
 use crate::policy::PolicyRow;
 use crate::record::word;
 use crate::store::StoreRow;
 use crate::stream::StreamKind;
 use crate::time::Timestamp;
+use crate::tool::ToolRow;
 
 /// The last event of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,6 +46,10 @@ pub enum Row {
     Policy(PolicyRow),
     /// The store, or a note: nothing is decided from it.
     Store(StoreRow),
+    /// A tool.
+    Tool(ToolRow),
+    /// A call's identity.
+    Call(CallRow),
 }
 
 word! {
@@ -65,6 +71,14 @@ word! {
         Denial = 7 => "denial",
         /// Action hash, code, moment → refusals recorded.
         Refusal = 8 => "refusal",
+        /// Contract digest → the event that activated it.
+        ToolText = 9 => "tool_text",
+        /// Blinded scope → the operation.
+        Scope = 10 => "scope",
+        /// Status reference → the operation.
+        Status = 11 => "status",
+        /// Contract, moment → operations to be carried out from then on.
+        Outbox = 12 => "outbox",
     }
 }
 
@@ -111,7 +125,7 @@ impl Row {
             Row::Action(row) => row.keys(),
             Row::Approval(row) => row.keys(),
             Row::Effect(row) => row.keys(),
-            Row::Policy(_) | Row::Store(_) => Vec::new(),
+            Row::Policy(_) | Row::Store(_) | Row::Tool(_) | Row::Call(_) => Vec::new(),
         }
     }
 
@@ -124,6 +138,8 @@ impl Row {
             Row::Effect(row) => row.updated_at,
             Row::Policy(row) => row.updated_at,
             Row::Store(row) => row.updated_at,
+            Row::Tool(row) => row.updated_at,
+            Row::Call(row) => row.created_at,
         }
     }
 
@@ -136,6 +152,8 @@ impl Row {
             Row::Effect(row) => (row.packed(), row.private.packed()),
             Row::Policy(row) => (row.packed(), Vec::new()),
             Row::Store(row) => (row.packed(), Vec::new()),
+            Row::Tool(row) => (row.packed(), Vec::new()),
+            Row::Call(row) => (row.packed(), row.private.packed()),
         }
     }
 
@@ -154,10 +172,14 @@ impl Row {
             StreamKind::Effect => {
                 Row::Effect(EffectRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
             }
+            StreamKind::Call => {
+                Row::Call(CallRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
+            }
             // These have no private half.
             _ if !private.is_empty() => return Err(Corrupt("private half")),
             StreamKind::Policy => Row::Policy(Pack::unpacked(open)?),
             StreamKind::Store | StreamKind::Note => Row::Store(Pack::unpacked(open)?),
+            StreamKind::Tool => Row::Tool(Pack::unpacked(open)?),
         })
     }
 }
@@ -169,9 +191,23 @@ impl Event {
         let receipt = self.refs.receipt.map(|id| Key::of(Index::Receipt, &[&id.0]));
         let policy = match &self.body {
             Body::PolicyActivated(data, _) => Some(Key::of(Index::PolicyText, &[&data.policy.0])),
+            Body::ToolActivated(data, _) => Some(Key::of(Index::ToolText, &[&data.contract.0])),
             _ => None,
         };
         receipt.into_iter().chain(policy).collect()
+    }
+
+    /// Whether it is an answer, which has a receipt: the terminal one of an
+    /// action, a later one, or a late word.
+    #[must_use]
+    pub const fn is_answer(&self) -> bool {
+        matches!(
+            self.body,
+            Body::ActionEnded(..)
+                | Body::ActionCancelled(..)
+                | Body::ActionAnswered(..)
+                | Body::EffectLate(..)
+        )
     }
 
     /// The reference of the text kept beside this event, if it names one.
@@ -186,8 +222,13 @@ impl Event {
             Body::EffectReconciled(_, sealed) | Body::EffectResolved(_, sealed) => sealed.result,
             Body::PolicyActivated(_, sealed) => sealed.text,
             Body::NoteAppended(_, sealed) => sealed.body,
+            Body::ActionQueued(_, sealed) => sealed.proposal.as_ref().map(|proposal| proposal.arguments),
+            Body::ToolActivated(_, sealed) => sealed.text,
             Body::ActionAnswered(..)
             | Body::EffectAcquired(..)
+            | Body::EffectQueued(..)
+            | Body::EffectReturned(..)
+            | Body::EffectReleased(..)
             | Body::EffectBegun(..)
             | Body::EffectLapsed(..)
             | Body::ApprovalRequested(..)
@@ -195,6 +236,12 @@ impl Event {
             | Body::ApprovalExpired(..)
             | Body::ApprovalRevoked(..)
             | Body::ApprovalConsumed(..)
+            | Body::ActionDelayed(..)
+            | Body::ActionParked(..)
+            | Body::ActionRetried(..)
+            | Body::ActionCancelled(..)
+            | Body::CallBound(..)
+            | Body::ToolRetired(..)
             | Body::StoreCreated(..)
             | Body::StoreAccepted(..) => None,
         }
@@ -206,12 +253,14 @@ impl Kind {
     #[must_use]
     pub const fn stream(self) -> StreamKind {
         match self.number() {
-            ..10 => StreamKind::Action,
+            ..10 | 80.. => StreamKind::Action,
             10..20 => StreamKind::Effect,
             20..30 => StreamKind::Approval,
             30..40 => StreamKind::Policy,
             40..50 => StreamKind::Store,
-            50.. => StreamKind::Note,
+            50..60 => StreamKind::Note,
+            60..70 => StreamKind::Tool,
+            70..80 => StreamKind::Call,
         }
     }
 }

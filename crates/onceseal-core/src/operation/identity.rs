@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::hash::{BlindingKey, Hash, write_hex};
 use crate::json;
 use crate::limits;
-use crate::record::word;
+use crate::record::{Json, word};
 
 word! {
     /// What a call's identity is used for, once and for ever.
@@ -106,6 +106,12 @@ impl CallIdentity {
             (profile.provider, profile.api_family, profile.adapter_revision)
                 == (self.provider.as_str(), self.api_family.as_str(), self.adapter_revision.as_str())
         })
+    }
+
+    /// The clear name of its stream: canonical [subject, provider, `api_family`,
+    /// `response_id`, `call_id`].
+    pub(crate) fn name(&self, subject: &str) -> String {
+        list(&[subject, &self.provider, &self.api_family, &self.response_id, &self.call_id])
     }
 
     /// What the call is bound to by its first use: another purpose, request or
@@ -207,20 +213,53 @@ impl Scope<'_> {
     }
 
     fn text(&self) -> String {
-        let mut text = String::with_capacity(128);
-        for (place, part) in [self.tenant, self.subject, self.tool, self.key].into_iter().enumerate() {
-            text.push(if place == 0 { '[' } else { ',' });
-            json::write_text(part, &mut text);
-        }
-        text.push(']');
-        text
+        list(&[self.tenant, self.subject, self.tool, self.key])
     }
+}
+
+/// The canonical list of these texts.
+fn list(parts: &[&str]) -> String {
+    let mut text = String::with_capacity(128);
+    for (place, part) in parts.iter().enumerate() {
+        text.push(if place == 0 { '[' } else { ',' });
+        json::write_text(part, &mut text);
+    }
+    text.push(']');
+    text
 }
 
 /// How evidence names a principal without naming the person.
 #[must_use]
 pub fn principal_ref(tenant: &str, subject: &str) -> String {
     digest(&[("subject_id", Member::Text(subject)), ("tenant_id", Member::Text(tenant))]).to_string()
+}
+
+/// The key that the remote tells attempts of one wish by: `osl_` and the lower-case
+/// base32 (RFC 4648, no padding) of SHA-256(`onceseal.provider-key.v1\n` ‖
+/// canonical {effect_key, generation, tenant}).
+#[must_use]
+pub fn provider_key(tenant: &str, effect_key: &str, generation: u64) -> String {
+    const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let mut text = String::from("{\"effect_key\":");
+    json::write_text(effect_key, &mut text);
+    text.push_str(",\"generation\":");
+    generation.json(&mut text);
+    text.push_str(",\"tenant\":");
+    json::write_text(tenant, &mut text);
+    text.push('}');
+    let hash = Hash::of("onceseal.provider-key.v1\n", &[text.as_bytes()]);
+    let mut key = String::from("osl_");
+    let (mut bits, mut held) = (0_u32, 0);
+    for byte in hash.0 {
+        bits = bits << 8 | u32::from(byte);
+        held += 8;
+        while held >= 5 {
+            held -= 5;
+            key.push(char::from(ALPHABET[(bits >> held) as usize & 31]));
+        }
+    }
+    key.push(char::from(ALPHABET[(bits << (5 - held)) as usize & 31]));
+    key
 }
 
 /// Whether a text names something in a call: not blank, at most 255 characters.

@@ -127,6 +127,7 @@ fn agrees(state: &State, action: &ActionRow) -> bool {
         }
         ActionState::Ended { result, .. } | ActionState::Answered { result, .. } => *result,
         ActionState::Ready { .. } | ActionState::Waiting { .. } => return false,
+        ActionState::Queued { .. } | ActionState::Parked { .. } => return false,
     };
     // A newer attempt exists only because this one did not happen.
     if effect.fence > fence { result == Answer::Failed } else { same(effect, result) }
@@ -137,7 +138,7 @@ fn same(effect: &EffectRow, result: Answer) -> bool {
         Answer::Committed => EffectState::Committed,
         Answer::Failed => EffectState::Failed,
         Answer::Ambiguous => EffectState::Ambiguous,
-        Answer::Denied | Answer::Blocked => return false,
+        Answer::Denied | Answer::Blocked | Answer::Cancelled => return false,
     };
     effect.state == state
 }

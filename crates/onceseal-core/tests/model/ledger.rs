@@ -174,6 +174,8 @@ fn settle(row: &mut Row) {
         Row::Effect(row) => {
             (row.created_at, row.updated_at) = (now(), now());
             (row.result_at, row.code) = (None, None);
+            // Only contracts, which nothing here has, look at these.
+            (row.generation, row.first_begun_at, row.claimed_from) = (1, None, None);
             row.late.clear();
             (row.private.error, row.private.result) = (None, None);
             if !row.held() {
@@ -184,6 +186,6 @@ fn settle(row: &mut Row) {
             }
         }
         Row::Policy(row) => row.updated_at = now(),
-        Row::Store(_) => {}
+        Row::Store(_) | Row::Tool(_) | Row::Call(_) => {}
     }
 }

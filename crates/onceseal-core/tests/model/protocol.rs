@@ -14,6 +14,7 @@ use onceseal_core::journal::{Payload, Row};
 use onceseal_core::json::{self, Limits, Value};
 use onceseal_core::policy::{ActivePolicy, Policy, PolicyRow, Verdict};
 use onceseal_core::stream::{StreamId, Tenant};
+use onceseal_core::tool::Tool;
 use onceseal_core::view::{Loaded, Pinned, Range};
 use stateright::{Model, Property};
 
@@ -229,6 +230,7 @@ impl Protocol {
             approvers: None,
             ask: None,
             binding: Some(Hash([0; 32])),
+            contract: None,
             effect_key: proposal.effect_key().map(str::to_owned),
             intent_hash: Some(proposal.intent_hash()),
             name: Some(proposal.name().to_owned()),
@@ -319,5 +321,9 @@ impl Shelf for Here<'_> {
 
     fn policy(&self, hash: Hash) -> Option<Arc<ActivePolicy>> {
         self.0.policies.iter().find(|policy| policy.hash == hash).cloned()
+    }
+
+    fn tool(&self, _: Hash) -> Option<Arc<Tool>> {
+        None
     }
 }

@@ -16,12 +16,17 @@ mod answers;
 mod asking;
 mod attempts;
 mod binding;
+mod dispatching;
 mod hashes;
+mod operating;
 mod outcomes;
 mod people;
 mod policy_change;
+mod querying;
+mod recovering;
 mod refusals;
 mod single_use;
+mod tools;
 
 use calls::{Call, call, identity};
 use executor::Real;

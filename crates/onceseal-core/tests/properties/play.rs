@@ -280,6 +280,9 @@ impl<'r> Play<'r> {
             }
             Reply::Policy { changed, .. } => Say::Policy { changed: *changed },
             Reply::PolicyStale { .. } => unreachable!("prepared under the active policy"),
+            Reply::Operation(_) | Reply::Claimed(..) | Reply::Ask(_) => {
+                unreachable!("no operation is asked for")
+            }
             Reply::Done { changed } => Say::Done { changed: *changed },
             Reply::Refused(refusal) => {
                 let action = refusal.action.map(|id| self.place(id));

@@ -12,6 +12,7 @@ use onceseal_core::pack::Corrupt;
 use onceseal_core::policy::ActivePolicy;
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::Timestamp;
+use onceseal_core::tool::Tool;
 use onceseal_core::view::{Halt, Loaded, Pinned, Range, Read, View};
 
 /// The two functions that every rule is in.
@@ -55,6 +56,8 @@ pub(crate) trait Shelf {
     fn payload(&self, stream: &StreamId, sequence: u64) -> Option<Payload>;
     /// A policy that was active at some time.
     fn policy(&self, hash: Hash) -> Option<Arc<ActivePolicy>>;
+    /// A contract that was active at some time.
+    fn tool(&self, digest: Hash) -> Option<Arc<Tool>>;
 }
 
 /// A verdict, and how often something had to be looked for after the first reads.
@@ -94,6 +97,7 @@ fn fetch(pinned: &mut Pinned, view: &mut View, shelf: &impl Shelf, read: Read) {
             view.load_range(range, found);
         }
         Read::Policy(hash) => pinned.know(hash, shelf.policy(hash)),
+        Read::Tool(digest) => pinned.know_tool(digest, shelf.tool(digest)),
         Read::Payload(stream, sequence) => {
             view.load_payload(stream, sequence, shelf.payload(&stream, sequence));
         }

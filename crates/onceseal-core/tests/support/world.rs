@@ -18,6 +18,7 @@ use onceseal_core::policy::{Activate, ActivePolicy, Policy};
 use onceseal_core::reply::Reply;
 use onceseal_core::stream::{StreamId, StreamKind, Tenant};
 use onceseal_core::time::Timestamp;
+use onceseal_core::tool::Tool;
 use onceseal_core::view::{Loaded, Pinned, Range};
 
 use crate::executor::{Rules, Shelf, settle_on};
@@ -124,7 +125,7 @@ impl<'r> World<'r> {
             .unwrap_or_else(|error| panic!("{error}: {:?}", recorded.event.body));
         let head = Head { sequence: stamp.sequence, hash: recorded.hash };
         self.put(stamp.stream, Stored { head, row });
-        if matches!(recorded.event.body, Body::PolicyActivated(..)) {
+        if matches!(recorded.event.body, Body::PolicyActivated(..) | Body::ToolActivated(..)) {
             self.pinned.forget_unknown();
         }
         self.events.push(recorded);
@@ -242,11 +243,12 @@ impl<'r> World<'r> {
 
     fn check_receipts(&self) {
         let mut receipts = BTreeSet::new();
-        for Recorded { event: Event { refs, body }, .. } in &self.events {
-            let terminal = matches!(body, Body::ActionEnded(..) | Body::ActionAnswered(..));
+        for Recorded { event, .. } in &self.events {
+            let Event { refs, body } = event;
+            // A late word is kept once, and then has none of its own.
+            let terminal = event.is_answer() && !matches!(body, Body::EffectLate(..));
             assert!(!terminal || refs.receipt.is_some(), "no receipt for {body:?}");
-            let answers = terminal || matches!(body, Body::EffectLate(..));
-            assert!(answers || refs.receipt.is_none(), "a receipt for {body:?}");
+            assert!(event.is_answer() || refs.receipt.is_none(), "a receipt for {body:?}");
             assert!(refs.receipt.is_none_or(|id| receipts.insert(id)), "one receipt twice");
         }
     }
@@ -289,5 +291,12 @@ impl Shelf for World<'_> {
         let event = self.events.iter().find(|recorded| recorded.event.keys().contains(&key))?;
         let text = &event.payload.as_ref().expect("its text").text;
         Some(Arc::new(ActivePolicy::restore(text).expect("a stored policy compiles")))
+    }
+
+    fn tool(&self, digest: Hash) -> Option<Arc<Tool>> {
+        let key = Key::of(Index::ToolText, &[&digest.0]);
+        let event = self.events.iter().find(|recorded| recorded.event.keys().contains(&key))?;
+        let text = &event.payload.as_ref().expect("its text").text;
+        Some(Arc::new(Tool::restore(text).expect("a stored contract compiles")))
     }
 }

@@ -170,10 +170,20 @@ fn a_page_ends_where_its_range_ends(subject: &dyn Subject) -> Verdict {
 fn effects_are_listed_by_state(subject: &dyn Subject) -> Verdict {
     use EffectState as S;
     let world = World::open(subject)?;
+    let tool = world.declare("pay")?.digest;
     let mut expected: Vec<(S, Vec<StreamId>)> = Vec::new();
     for state in S::ALL {
         let mut streams = Vec::new();
         for n in 0..2 {
+            if matches!(state, S::Queued | S::Released) {
+                let id = format!("{state} {n}");
+                let action = world.dispatch(&pay(&id), tool)?.action;
+                if *state == S::Released {
+                    world.cancel(action)?;
+                }
+                streams.push(world.effect_of(&format!("pay:{state}%20{n}")));
+                continue;
+            }
             let taken = attempt(world.reserve(&format!("{state} {n}"), unknown_action(1))?)?;
             let holding = Holding::from(&taken);
             if *state != S::Reserved {
@@ -183,7 +193,7 @@ fn effects_are_listed_by_state(subject: &dyn Subject) -> Verdict {
                 S::Committed => drop(world.settle(holding, Outcome::Committed)?),
                 S::Failed => drop(world.settle(holding, Outcome::Failed)?),
                 S::Ambiguous => drop(world.settle(holding, Outcome::Ambiguous)?),
-                S::Reserved | S::Executing => {}
+                S::Reserved | S::Executing | S::Queued | S::Released => {}
             }
             streams.push(taken.effect);
         }

@@ -53,6 +53,14 @@ broken! {
         }
     }));
 
+    what_is_due_is_found_the_newest_first: [
+        what_is_due_is_found_by_its_contract_the_oldest_first,
+    ], |place| with(place, |parts| hits(parts, |page, hits| {
+        if page.index == Index::Outbox {
+            hits.reverse();
+        }
+    }));
+
     a_page_is_in_no_order: [
         a_list_is_oldest_first_and_then_as_it_came_to_be, a_list_reads_the_same_from_its_other_end,
     ], |place| with(place, |parts| hits(parts, |_, hits| hits.sort_by_key(|hit| hit.stream)));

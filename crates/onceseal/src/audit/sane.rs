@@ -36,6 +36,8 @@ pub(super) fn judge(
             }
             judge.effect(row)
         }
+        // What their names are made of is in no row.
+        Row::Tool(_) | Row::Call(_) => Ok(()),
         Row::Policy(_) | Row::Store(_) => {
             let name = match stream.kind {
                 StreamKind::Policy => tenant.policy(),
@@ -102,12 +104,14 @@ impl Judge<'_> {
                 Named::Absent => self.find(code::APPROVAL_DIFFERS, "waits for an approval that is not there"),
                 Named::Is(_) | Named::Unreadable => {}
             },
+            ActionState::Queued { .. } | ActionState::Parked { .. } => self.waits_for_a_worker(id, row)?,
+            ActionState::Ended { result: Answer::Cancelled, .. } => self.called_off(id, row)?,
             ActionState::Ended { result, .. } | ActionState::Answered { result, .. } => {
                 self.came_to(row.held, result)?;
             }
             ActionState::Ready { .. } => {}
         }
-        if row.held.is_some() && row.decided.decision == Verdict::Approve {
+        if (row.held.is_some() || row.operation.is_some()) && row.decided.decision == Verdict::Approve {
             let used = match row.approval {
                 None => false,
                 Some(approval) => match self.approval_row(approval)? {
@@ -123,6 +127,42 @@ impl Judge<'_> {
         Ok(())
     }
 
+    /// The effect that a worker is to attempt waits for it, or nobody knows what
+    /// became of the last attempt; a parked one may have been given up.
+    fn waits_for_a_worker(&mut self, id: ActionId, row: &ActionRow) -> Result<(), StoreError> {
+        let parked = matches!(row.state, ActionState::Parked { .. });
+        let waits = match &row.operation {
+            None => false,
+            Some(operation) => match self.effect_row(operation.effect)? {
+                Named::Is(effect) if effect.holder != id => parked,
+                Named::Is(effect) => match effect.state {
+                    EffectState::Queued => true,
+                    EffectState::Ambiguous => !parked,
+                    EffectState::Released => parked,
+                    _ => false,
+                },
+                Named::Absent => false,
+                Named::Unreadable => true,
+            },
+        };
+        if !waits {
+            self.find(code::ATTEMPT_DIFFERS, "is a worker's, and its effect does not wait for one");
+        }
+        Ok(())
+    }
+
+    /// Nothing is left to be done of what was called off.
+    fn called_off(&mut self, id: ActionId, row: &ActionRow) -> Result<(), StoreError> {
+        let Some(operation) = &row.operation else { return Ok(()) };
+        if let Named::Is(effect) = self.effect_row(operation.effect)?
+            && effect.holder == id
+            && effect.state != EffectState::Released
+        {
+            self.find(code::ATTEMPT_DIFFERS, "was called off, and its effect was not");
+        }
+        Ok(())
+    }
+
     /// What an action came to is what its effect says, unless a newer attempt
     /// has followed.
     fn came_to(&mut self, held: Option<(StreamId, u64)>, result: Answer) -> Result<(), StoreError> {
@@ -133,7 +173,12 @@ impl Judge<'_> {
             _ => EffectState::Ambiguous,
         };
         let agrees = match self.effect_row(effect)? {
-            Named::Is(effect) => effect.fence > fence || (effect.fence, effect.state) == (fence, state),
+            Named::Is(effect) if effect.fence > fence => true,
+            // What did not happen may be wanted again, or no longer.
+            Named::Is(effect) if matches!(effect.state, EffectState::Queued | EffectState::Released) => {
+                effect.fence == fence && result == Answer::Failed
+            }
+            Named::Is(effect) => (effect.fence, effect.state) == (fence, state),
             Named::Absent => false,
             Named::Unreadable => true,
         };
@@ -144,6 +189,12 @@ impl Judge<'_> {
     }
 
     fn effect(&mut self, row: &EffectRow) -> Result<(), StoreError> {
+        if row.state == EffectState::Queued
+            && !matches!(self.action_row(row.holder)?, Named::Is(holder)
+                if matches!(holder.state, ActionState::Queued { .. } | ActionState::Parked { .. }))
+        {
+            self.find(code::ATTEMPT_DIFFERS, "is queued for an action that does not wait for a worker");
+        }
         if !row.held() {
             return Ok(());
         }
@@ -169,7 +220,9 @@ impl Judge<'_> {
         }
         let used = match (row.status, row.consumed_by) {
             (Status::Consumed, Some(action)) => match self.action_row(action)? {
-                Named::Is(action) => action.approval == Some(id) && action.held.is_some(),
+                Named::Is(action) => {
+                    action.approval == Some(id) && (action.held.is_some() || action.operation.is_some())
+                }
                 Named::Absent => false,
                 Named::Unreadable => true,
             },

@@ -165,9 +165,7 @@ impl Check {
 
     /// The keys it is found under, its receipt, and what it contradicts.
     fn remember(&mut self, stored: &StoredEvent, event: &Event, tally: &mut Tally) {
-        let answers =
-            matches!(event.body, Body::ActionEnded(..) | Body::ActionAnswered(..) | Body::EffectLate(..));
-        match (answers, event.refs.receipt) {
+        match (event.is_answer(), event.refs.receipt) {
             (true, None) => {
                 self.find(stored, code::RECEIPT_DIFFERS, "is an answer without a receipt", tally);
             }

@@ -1,7 +1,7 @@
 //! What one receipt shows: gathered from the streams of its action, effect and
 //! approval, as they stood when it was recorded.
 
-use onceseal_core::action::{ActionRow, ActionState};
+use onceseal_core::action::{ActionRow, ActionState, Answer};
 use onceseal_core::approval::ApprovalRow;
 use onceseal_core::code::Code;
 use onceseal_core::decide::evolve;
@@ -13,7 +13,7 @@ use onceseal_core::stream::{StreamId, StreamKind, Tenant};
 use onceseal_store::StoreError;
 use onceseal_store::read::{Snapshot, StoredEvent};
 
-use super::{Policies, Word, corrupt, place_of};
+use super::{Policies, Word, called_off, corrupt, place_of};
 use crate::render::{self, number, object, optional, text};
 
 /// Events read at once.
@@ -110,9 +110,14 @@ impl<'a> Evidence<'a> {
         let shown = self.shown(policies)?;
         let (result, code, first) = match &self.body {
             Body::ActionEnded(data, _) => (data.result.as_str(), data.code, None),
+            Body::ActionCancelled(..) => (Answer::Cancelled.as_str(), None, None),
             Body::ActionAnswered(data, _) => (data.result.as_str(), None, self.first_receipt()),
             Body::EffectLate(data, _) => (data.outcome.as_str(), Some(Code::Fenced), self.row.receipt()),
             _ => return Err(corrupt()),
+        };
+        let answered = match &self.body {
+            Body::ActionCancelled(data, sealed) => Some(called_off(data, sealed)),
+            _ => self.word.answered.clone(),
         };
         let contradicts = match &self.body {
             Body::EffectLate(data, _) => Value::Bool(data.contradicts),
@@ -152,7 +157,7 @@ impl<'a> Evidence<'a> {
             ("error_code", optional(self.word.code.as_ref())),
             ("error", optional(self.word.text.as_ref().filter(|_| self.word.answered.is_none()))),
             ("value", self.value.clone().unwrap_or(Value::Null)),
-            ("answered", self.word.answered.clone().unwrap_or(Value::Null)),
+            ("answered", answered.unwrap_or(Value::Null)),
             ("contradicts", contradicts),
             ("first_receipt", optional(first)),
             ("proposed_at", optional(proposed_at.map(|event| event.stamp.at))),
@@ -290,6 +295,7 @@ fn fence_of(event: &Event) -> Option<u64> {
     match &event.body {
         Body::EffectAcquired(data, _) => Some(data.fence),
         Body::EffectBegun(data, _) => Some(data.fence),
+        Body::EffectReturned(data, _) => Some(data.fence),
         Body::EffectSettled(data, _) => Some(data.fence),
         Body::EffectLapsed(data, _) => Some(data.fence),
         Body::EffectReconciled(data, _) | Body::EffectResolved(data, _) => Some(data.fence),

@@ -1,5 +1,7 @@
 //! Whatever is done by commands, in whatever order: an audit finds nothing.
 
+mod operations;
+
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -11,13 +13,14 @@ use onceseal::core::effect::{Begin, Finding, Holding, Outcome, Reconcile, Renew,
 use onceseal::core::id::{ActionId, ApprovalId};
 use onceseal::core::journal::Kind;
 use onceseal::core::json::Object;
-use onceseal::core::reply::{Attempt, Reply};
+use onceseal::core::reply::{Attempt, Question, Reply};
 use onceseal::core::store::Note;
-use onceseal::core::time::Span;
+use onceseal::core::time::{Span, Timestamp};
 use onceseal::store::clock::ManualClock;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
+use self::operations::{Doing, doing};
 use crate::ground::{Ground, audited};
 use crate::sample::{host, policy, wait};
 
@@ -38,6 +41,7 @@ enum Step {
     Note,
     Sweep,
     Pass { seconds: u16 },
+    Operation(Doing),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -60,6 +64,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Note),
         1 => Just(Step::Sweep),
         2 => (1..4_000u16).prop_map(|seconds| Step::Pass { seconds }),
+        24 => doing().prop_map(Step::Operation),
     ]
 }
 
@@ -70,6 +75,9 @@ struct World<'a> {
     actions: Vec<ActionId>,
     approvals: BTreeSet<ApprovalId>,
     attempts: Vec<Attempt>,
+    references: Vec<String>,
+    /// What the remote was last asked about and knew nothing of.
+    absent: Option<(ActionId, Timestamp)>,
 }
 
 /// The one among many that a number chooses.
@@ -79,7 +87,7 @@ fn chosen<T: Clone>(all: &[T], number: u8) -> Option<T> {
 
 impl World<'_> {
     fn take(&mut self, step: &Step) -> Option<()> {
-        let command = match *step {
+        let command = match step.clone() {
             Step::Run { name, id, reach } => self.run(name, id, reach),
             Step::Resume { action, reach } => {
                 let action = chosen(&self.actions, action)?;
@@ -128,6 +136,7 @@ impl World<'_> {
                 onceseal::sweep(self.control.store()).expect("swept");
                 return None;
             }
+            Step::Operation(doing) => self.operation(doing)?,
             Step::Pass { seconds } => {
                 self.clock.advance(i64::from(seconds) * 1_000_000);
                 return None;
@@ -139,6 +148,12 @@ impl World<'_> {
                 self.attempts.push(attempt);
             }
             Reply::Ready { action, .. } => self.actions.push(action),
+            Reply::Operation(now) => {
+                self.actions.push(now.action);
+                self.references.push(now.status_ref);
+            }
+            Reply::Claimed(attempt, _) => self.attempts.push(*attempt),
+            Reply::Ask(Question::Remote { asked_at, job }) => self.absent = Some((job.action, asked_at)),
             Reply::ApprovalNeeded { action, approval, .. } => {
                 self.actions.push(action);
                 self.approvals.insert(approval);
@@ -149,15 +164,19 @@ impl World<'_> {
     }
 
     fn run(&self, name: &str, id: u8, reach: Reach) -> Command {
+        let proposal = self.proposal(name, id);
+        let run = Run { proposal, action: None, approval: None, reach, lease: None, deadline: None };
+        Command::Run(Box::new(run))
+    }
+
+    fn proposal(&self, name: &str, id: u8) -> Proposal {
         let mut arguments = Object::new();
         arguments.insert("id", id.to_string());
         let principal = Principal::agent("bot");
         let environment = Action::DEFAULT_ENVIRONMENT.to_owned();
         let action = Action { name: name.to_owned(), arguments, principal, environment, resource: None };
         let active = self.control.policy().expect("a policy");
-        let proposal = Proposal::prepare(self.control.store().tenant(), &active, action).expect("a proposal");
-        let run = Run { proposal, action: None, approval: None, reach, lease: None, deadline: None };
-        Command::Run(Box::new(run))
+        Proposal::prepare(self.control.store().tenant(), &active, action).expect("a proposal")
     }
 
     fn settle(&self, attempt: Holding, outcome: Outcome) -> Command {
@@ -165,7 +184,7 @@ impl World<'_> {
             Outcome::Committed => (None, Some("{\"ok\":true}".to_owned())),
             Outcome::Failed | Outcome::Ambiguous => (Some("no luck".to_owned()), None),
         };
-        Command::Settle(Settle { attempt, outcome, code: None, error, result })
+        Command::Settle(Settle { attempt, outcome, code: None, error, result, again: None })
     }
 
     fn held(&self, number: u8) -> Option<Holding> {
@@ -185,7 +204,8 @@ fn do_and_audit(
 ) -> Result<BTreeSet<Kind>, TestCaseError> {
     wait(control.activate(policy(""), false, None)).expect("active");
     let (actions, attempts) = (Vec::new(), Vec::new());
-    let mut world = World { control, clock, actions, approvals: BTreeSet::new(), attempts };
+    let (approvals, references, absent) = (BTreeSet::new(), Vec::new(), None);
+    let mut world = World { control, clock, actions, approvals, attempts, references, absent };
     for (number, step) in steps.iter().enumerate() {
         world.take(step);
         if number % 16 == 15 {
@@ -204,7 +224,7 @@ fn any_commands(cases: u32, store: impl Fn(&Ground) -> Control) {
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     // Always the same ones, or what is seen at the end would be left to chance.
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
-    let tried = runner.run(&prop::collection::vec(step(), 1..100), |steps| {
+    let tried = runner.run(&prop::collection::vec(step(), 1..160), |steps| {
         let ground = Ground::new();
         seen.borrow_mut().extend(do_and_audit(store(&ground), &ground.clock, &steps)?);
         Ok(())

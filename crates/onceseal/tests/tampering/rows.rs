@@ -262,7 +262,14 @@ fn an_action_that_came_to_something_else_than_its_effect_is_found() {
     let held = Holding::from(&attempt(&control, "torn"));
     control.close();
     let store = broken(&ground, |body| matches!(body, Body::EffectSettled(..)));
-    let settle = Settle { attempt: held, outcome: Outcome::Committed, code: None, error: None, result: None };
+    let settle = Settle {
+        attempt: held,
+        outcome: Outcome::Committed,
+        code: None,
+        error: None,
+        result: None,
+        again: None,
+    };
     store.run(Command::Settle(settle)).expect("settled");
     store.close();
     assert_eq!(codes(&audited(&ground.read())), ["attempt_differs", "attempt_differs"]);

@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::action::event::{ActionSealed, Answered, Ended, Readied, Started, Waiting};
-use crate::approval::Source;
+use crate::approval::{Proof, Source};
 use crate::hash::Hash;
 use crate::journal::{Nothing, Refs};
+use crate::operation::event::{Cancelled, Delayed, Parked, PersonSaid, QueuedSealed, Retried};
 use crate::policy::Verdict;
 
 const RECEIPT: ReceiptId = ReceiptId([1; 16]);
@@ -19,9 +20,15 @@ fn row(state: ActionState) -> ActionRow {
         decided: Decided { decision: Verdict::Allow, policy: Hash([0; 32]), reason: "decision".into() },
         held: None,
         approval: None,
+        operation: Some(Operation {
+            contract: Hash([5; 32]),
+            effect: EFFECT,
+            scope: Hash([6; 32]),
+            until: AT,
+        }),
         created_at: AT,
         updated_at: AT,
-        private: ActionPrivate { proposal: None },
+        private: ActionPrivate { intent: None, proposal: None },
     }
 }
 
@@ -30,6 +37,8 @@ fn states() -> Vec<ActionState> {
         ActionState::Ready { until: AT },
         ActionState::Waiting { approval: APPROVAL },
         ActionState::Running { fence: 1 },
+        ActionState::Queued { due: AT },
+        ActionState::Parked { code: Code::NotExecuted },
     ];
     let ended = |&result: &Answer| ActionState::Ended { result, code: None, receipt: FIRST };
     states.extend(Answer::ALL.iter().map(ended));
@@ -51,6 +60,23 @@ fn events() -> Vec<Event> {
     for &result in Answer::ALL {
         bodies.push(Body::ActionAnswered(Answered { result, source: Source::Person }, Nothing {}));
     }
+    let (code, proof) = (Code::NotExecuted, Proof::Host);
+    let person = || PersonSaid { person: None, reason: None };
+    let queued = Queued {
+        contract: Hash([5; 32]),
+        decided: decided(),
+        due: AT,
+        effect: EFFECT,
+        scope: Hash([6; 32]),
+        until: AT,
+    };
+    bodies.extend([
+        Body::ActionQueued(queued, QueuedSealed { intent: None, proposal: None }),
+        Body::ActionDelayed(Delayed { code, due: AT }, Nothing {}),
+        Body::ActionParked(Parked { code }, Nothing {}),
+        Body::ActionRetried(Retried { due: AT, proof, until: AT }, person()),
+        Body::ActionCancelled(Cancelled { proof }, person()),
+    ]);
     let refs = Refs { action: None, approval: Some(APPROVAL), receipt: Some(RECEIPT) };
     bodies.into_iter().map(|body| Event { refs: refs.clone(), body }).collect()
 }
@@ -60,6 +86,8 @@ fn name(state: &ActionState) -> String {
         ActionState::Ready { .. } => "ready".into(),
         ActionState::Waiting { .. } => "waiting".into(),
         ActionState::Running { fence } => format!("running({fence})"),
+        ActionState::Queued { .. } => "queued".into(),
+        ActionState::Parked { .. } => "parked".into(),
         ActionState::Ended { result, .. } => format!("ended({result})"),
         ActionState::Answered { result, first, .. } => {
             assert_eq!(*first, FIRST, "it names the receipt before");

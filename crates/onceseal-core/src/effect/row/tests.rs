@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::effect::event::{
-    Acquired, AcquiredSealed, Begun, Known, KnownSealed, Lapsed, Late, Settled, SettledSealed,
+    Acquired, AcquiredSealed, Begun, Known, KnownSealed, Lapsed, Late, Queued, Released, Returned, Settled,
+    SettledSealed,
 };
 use crate::journal::{Nothing, Refs};
 
@@ -17,6 +18,9 @@ fn row(state: EffectState, answered_by: Option<Source>) -> EffectRow {
         holder: ActionId([1; 16]),
         lease_until: Some(AT),
         deadline: AT,
+        claimed_from: None,
+        generation: 1,
+        first_begun_at: None,
         answered_by,
         result_at: None,
         code: None,
@@ -34,6 +38,14 @@ fn rows() -> Vec<(String, EffectRow)> {
         if state == EffectState::Ambiguous {
             rows.push(("ambiguous, lapsed".into(), row(state, None)));
             rows.push(("ambiguous, told by its holder".into(), row(state, Some(Source::Holder))));
+        } else if state == EffectState::Reserved {
+            rows.push(("reserved".into(), row(state, None)));
+            for from in [EffectState::Queued, EffectState::Ambiguous] {
+                rows.push((
+                    format!("reserved, claimed from {from}"),
+                    EffectRow { claimed_from: Some(from), ..row(state, None) },
+                ));
+            }
         } else {
             rows.push((state.to_string(), row(state, (!held).then_some(Source::Person))));
         }
@@ -42,13 +54,17 @@ fn rows() -> Vec<(String, EffectRow)> {
 }
 
 fn events(fence: u64) -> Vec<(String, Body)> {
-    let acquired = |begun| Acquired { begun, deadline: AT, fence, lease_until: AT };
+    let acquired = |begun, again| Acquired { again, begun, deadline: AT, fence, lease_until: AT };
     let report = || SettledSealed { error: None, result: None };
     let known = || KnownSealed { cause: None, evidence: None, person: None, reason: None, result: None };
     let key = || AcquiredSealed { key: None };
     let mut events = vec![
-        ("acquired".into(), Body::EffectAcquired(acquired(false), key())),
-        ("acquired, begun".into(), Body::EffectAcquired(acquired(true), key())),
+        ("acquired".into(), Body::EffectAcquired(acquired(false, false), key())),
+        ("acquired, begun".into(), Body::EffectAcquired(acquired(true, false), key())),
+        ("acquired again".into(), Body::EffectAcquired(acquired(false, true), key())),
+        ("queued".into(), Body::EffectQueued(Queued { fence }, key())),
+        ("returned".into(), Body::EffectReturned(Returned { fence }, Nothing {})),
+        ("released".into(), Body::EffectReleased(Released { fence }, Nothing {})),
         ("begun".into(), Body::EffectBegun(Begun { fence }, Nothing {})),
         ("lapsed".into(), Body::EffectLapsed(Lapsed { fence }, Nothing {})),
     ];

@@ -206,7 +206,7 @@ pub(crate) fn approvals() -> Vec<Mutant> {
             rules: Broken {
                 view: |pinned, view, command, _| {
                     if let Command::Run(run) = &command.command {
-                        let ask = ask_hash(&pinned.tenant, &run.proposal).0;
+                        let ask = ask_hash(&pinned.tenant, &run.proposal, None).0;
                         blind(view, Index::Ask, &[&ask], &[&ask], 64);
                     }
                 },
