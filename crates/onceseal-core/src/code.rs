@@ -181,6 +181,9 @@ codes! {
     /// It was not carried out in time.
     TooLate = 110 => "too_late", Never,
         "it was not carried out within the time its contract gives; `onceseal operations retry` or cancel it";
+    /// Something outside could not be asked.
+    CannotTell = 112 => "cannot_tell", Later,
+        "who may do this, whether a rule permits it or what became of it could not be found out; ask again later";
     /// Its contract is active no more.
     ContractRetired = 111 => "contract_retired", Never,
         "the contract it was accepted under is active no more; activate it again and retry, or cancel it";

@@ -179,6 +179,8 @@ pub struct Job {
     pub action: ActionId,
     /// The contract under which it was accepted.
     pub contract: Hash,
+    /// The policy that decided it.
+    pub policy: Hash,
     /// The effect.
     pub effect: StreamId,
     /// The newest attempt.

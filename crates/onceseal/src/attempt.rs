@@ -14,6 +14,7 @@ use onceseal_core::effect::{Holding, Outcome, Settle};
 use onceseal_core::id::{ActionId, ReceiptId};
 use onceseal_core::json::{Object, Value};
 use onceseal_core::reply::{Attempt, Reply};
+use onceseal_core::time::Span;
 use onceseal_store::StoreError;
 
 use crate::call::Receipt;
@@ -89,6 +90,10 @@ impl Call {
     }
 }
 
+/// When an operation whose attempt was not executed is attempted again by
+/// itself: by what its executor said, or that it never ran.
+pub(crate) type Again = Arc<dyn Fn(Option<&Failure>) -> Option<Span> + Send + Sync>;
+
 /// An attempt that was handed out. Dropped before its outcome is recorded, it
 /// leaves what is known of it to the keeper.
 pub(crate) struct Held {
@@ -102,12 +107,23 @@ pub(crate) struct Held {
     executing: bool,
     /// Whether the caller had given the action its id.
     named: bool,
+    /// Of a worker's attempt.
+    again: Option<Again>,
 }
 
 impl Held {
     pub(crate) fn new(control: &Control, attempt: Attempt, asked: Moment, named: bool) -> Held {
         let settle = dropped(&attempt);
-        Held { inner: Some(control.inner.clone()), attempt, settle, asked, executing: false, named }
+        let inner = Some(control.inner.clone());
+        Held { inner, attempt, settle, asked, executing: false, named, again: None }
+    }
+
+    /// Of an operation that a worker has claimed and begun.
+    pub(crate) fn of_worker(control: &Control, attempt: Attempt, asked: Moment, again: Again) -> Held {
+        let mut held = Held::new(control, attempt, asked, false);
+        held.settle.again = again(None);
+        held.again = Some(again);
+        held
     }
 
     /// Runs the executor and records its outcome.
@@ -176,8 +192,12 @@ impl Held {
         outcome: Executed,
         ran: bool,
     ) -> Result<Receipt, Error> {
+        let again = match (&self.again, &outcome) {
+            (Some(again), Err(failure)) => again(Some(failure).filter(|_| ran)),
+            _ => None,
+        };
         let outcome = outcome.map_err(|failure| failure.without(secrets));
-        self.settle = settle_of(&self.attempt, &outcome, secrets);
+        self.settle = Settle { again, ..settle_of(&self.attempt, &outcome, secrets) };
         let (action, fence, named) = (self.attempt.action, self.attempt.fence, self.named);
         let recorded = self.record(control).await;
         let unsettled = |returned, because| match ran {

@@ -45,6 +45,8 @@ pub(crate) struct Inner {
     pub(crate) sweeper: Sweeper,
     pub(crate) mark: Option<Arc<Marking>>,
     pub(crate) seen: Seen,
+    /// Something may be due for a worker of this process.
+    pub(crate) outbox: tokio::sync::Notify,
     /// Closing again would look at a file that may be another by then.
     pub(crate) closed: AtomicBool,
 }

@@ -93,6 +93,9 @@ pub enum Error {
         /// Why it did not become the outcome.
         because: Box<Error>,
     },
+    /// The arguments are not such as the tool takes; nothing was recorded.
+    #[error("arguments: {0}")]
+    Arguments(String),
     /// The call cannot be a proposal; nothing was recorded.
     #[error(transparent)]
     Proposal(#[from] ProposalError),
@@ -146,7 +149,7 @@ impl Error {
             Error::NotExecuted { .. } => Code::NotExecuted.as_str(),
             Error::Unknown { .. } => "outcome_unknown",
             Error::Unsettled { because, .. } => because.code(),
-            Error::Proposal(_) => "invalid_argument",
+            Error::Proposal(_) | Error::Arguments(_) => "invalid_argument",
             Error::Store(error) => error.code().as_str(),
             Error::Place(error) => error.code(),
             Error::Mark(error) => error.code(),
@@ -177,6 +180,7 @@ impl Error {
             Error::Store(error) => error.code().retry(),
             Error::Ended(_)
             | Error::Proposal(_)
+            | Error::Arguments(_)
             | Error::Place(_)
             | Error::Mark(_)
             | Error::Config(_)

@@ -24,6 +24,7 @@ mod keeper;
 mod marking;
 mod moment;
 mod open;
+pub mod operations;
 mod outcome;
 mod permit;
 pub mod process;

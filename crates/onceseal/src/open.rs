@@ -179,6 +179,7 @@ impl Control {
             mark: Some(Arc::new(Marking::unmoved(mark))),
             seen,
             store,
+            outbox: tokio::sync::Notify::new(),
             closed: AtomicBool::new(false),
         };
         Ok(Some(Control { inner: Arc::new(inner), blocks: false }))
@@ -201,7 +202,8 @@ impl Control {
         let keeper = Keeper::start(store.clone(), mark.clone(), waiters.clone())?;
         let watch = Watch::new(store.clone(), waiters);
         let (seen, closed) = (seen.unwrap_or(Seen::Nothing), AtomicBool::new(false));
-        let inner = Inner { store, keeper, watch, policy, sweeper, mark, seen, closed };
+        let outbox = tokio::sync::Notify::new();
+        let inner = Inner { store, keeper, watch, policy, sweeper, mark, seen, outbox, closed };
         Ok(Control { inner: Arc::new(inner), blocks: false })
     }
 }

@@ -6,10 +6,12 @@ use std::time::Instant;
 use onceseal_core::action::{Acquire, Action, Answer, Proposal, Reach, Run};
 use onceseal_core::code::{Code, Retry};
 use onceseal_core::command::Command;
+use onceseal_core::hash::Hash;
 use onceseal_core::id::ActionId;
 use onceseal_core::json::{Object, Value};
 use onceseal_core::policy::ActivePolicy;
 use onceseal_core::reply::{Refusal, Reply};
+use onceseal_store::StoreError;
 
 use crate::attempt::{Call, Held};
 use crate::call::{CallOptions, Receipt};
@@ -273,6 +275,25 @@ pub(crate) fn secrets_of(control: &Control, action: ActionId) -> Result<Secrets,
         Some(_) => Given::recorded(control, action).map(|given| given.secrets),
         None => Ok(Secrets::default()),
     }
+}
+
+/// What is redacted of arguments under the policy of this hash.
+pub(crate) async fn secrets_under(
+    control: &Control,
+    policy: Hash,
+    name: &str,
+    arguments: &Object,
+) -> Result<Secrets, Error> {
+    if let Some(active) = control.policy().filter(|active| active.hash == policy) {
+        return Ok(secrets(&active, name, arguments));
+    }
+    let (name, arguments) = (name.to_owned(), arguments.clone());
+    control
+        .aside(move |control| {
+            let policy = control.store().policy(policy)?.ok_or_else(|| StoreError::new(Code::Corrupt))?;
+            Ok(secrets(&policy, &name, &arguments))
+        })
+        .await
 }
 
 fn secrets(policy: &ActivePolicy, name: &str, arguments: &Object) -> Secrets {

@@ -175,6 +175,7 @@ fn job(
     Ok(Some(Job {
         action,
         contract: operation.contract,
+        policy: row.decided.policy,
         effect: operation.effect,
         fence: effect.fence,
         provider_key: provider_key(&case.pinned.tenant.name, key, effect.generation),

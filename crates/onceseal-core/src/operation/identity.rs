@@ -46,15 +46,20 @@ pub struct Profile {
 
 impl Profile {
     /// Every known profile.
-    pub const ALL: [Profile; 3] = [
+    pub const ALL: [Profile; 4] = [
         Profile { provider: "anthropic", api_family: "messages", adapter_revision: "anthropic-messages-v1" },
         Profile {
             provider: "google",
             api_family: "interactions",
             adapter_revision: "gemini-interactions-v1",
         },
+        Profile::OWN,
         Profile { provider: "openai", api_family: "responses", adapter_revision: "openai-responses-v1" },
     ];
+
+    /// A program's own calls, which no model made.
+    pub const OWN: Profile =
+        Profile { provider: "onceseal", api_family: "direct", adapter_revision: "onceseal-direct-v1" };
 }
 
 /// A model's call, as its provider and the host name it.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use onceseal_core::command::Command;
 use onceseal_core::effect::Settle;
 use onceseal_core::reply::Reply;
+use onceseal_core::time::Span;
 use onceseal_store::{Store, StoreError, Ticket};
 
 use super::PAUSES;
@@ -109,10 +110,15 @@ impl Chores {
                 }
             }
             Begun::Answer(ticket) => {
-                if let Ok(Reply::Attempt(attempt)) = ticket.wait() {
-                    let until = Instant::now() + attempt.lease.to_std();
-                    self.add(Chore::Settle(Orphan { settle: dropped(&attempt), until }));
-                }
+                let (attempt, again) = match ticket.wait() {
+                    Ok(Reply::Attempt(attempt)) => (attempt, None),
+                    // A worker that has gone leaves it to the others.
+                    Ok(Reply::Claimed(attempt, _)) => (*attempt, Some(Span::ZERO)),
+                    _ => return None,
+                };
+                let until = Instant::now() + attempt.lease.to_std();
+                let settle = Settle { again, ..dropped(&attempt) };
+                self.add(Chore::Settle(Orphan { settle, until }));
                 None
             }
             Begun::Mark => {

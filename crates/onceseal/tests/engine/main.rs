@@ -14,6 +14,8 @@ mod leases;
 mod lists;
 mod marks;
 #[cfg(feature = "fault")]
+mod operations;
+#[cfg(feature = "fault")]
 mod policies;
 mod processes;
 mod receipts;
