@@ -7,7 +7,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use onceseal::store::SCHEMA_VERSION;
 
 use crate::command::{
-    actions, approvals, audit, bench, demo, doctor, effects, events, exec, export, policy, project, receipts,
+    actions, approvals, audit, bench, demo, doctor, effects, events, exec, export, operations, policy,
+    project, receipts, worker,
 };
 
 /// Version of the program, and of the stores it writes.
@@ -98,6 +99,10 @@ pub(crate) enum Command {
     /// Write receipts or events as JSON lines, in the order of the log
     #[command(subcommand)]
     Export(export::Export),
+    /// Have actions carried out later by a worker, and look after them
+    #[command(subcommand)]
+    Operations(operations::Operations),
+    Worker(worker::Worker),
     Audit(audit::Audit),
     Doctor(doctor::Doctor),
     /// Measure this machine and disk, with full evidence

@@ -61,6 +61,11 @@ pub(crate) const ENGINE: &[Entry] = &[
     ("config_too_large", "never", "the configuration is larger than 1 MiB"),
     ("config_blank", "never", "ONCESEAL_CONFIG is set but blank; unset it or name a file"),
     ("policy_invalid", "never", "the policy is malformed; the message says where"),
+    (
+        "tool_invalid",
+        "never",
+        "a tool is declared in a way that cannot be; the message names it and what is wrong",
+    ),
     ("setting_invalid", "never", "a setting is malformed or not known"),
 ];
 

@@ -13,10 +13,12 @@ pub(crate) mod exec;
 pub(crate) mod export;
 pub(crate) mod init;
 pub(crate) mod list;
+pub(crate) mod operations;
 pub(crate) mod policy;
 pub(crate) mod project;
 pub(crate) mod receipts;
 pub(crate) mod refused;
+pub(crate) mod worker;
 
 use std::process::ExitCode;
 
@@ -43,6 +45,8 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<ExitCode, CliEr
         Command::Receipts(receipts) => receipts::run(context, &receipts),
         Command::Events(events) => events::run(context, &events),
         Command::Export(export) => export::run(context, &export),
+        Command::Operations(operations) => operations::run(context, operations),
+        Command::Worker(worker) => worker::run(context, &worker),
         Command::Audit(audit) => audit::run(context, &audit),
         Command::Doctor(doctor) => doctor::run(context, doctor),
         Command::Bench(bench) => bench::run(context, &bench),

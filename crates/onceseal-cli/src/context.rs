@@ -78,7 +78,16 @@ impl Context {
     /// Opens the store to act under this configuration's policy. Whoever edits
     /// the file changes what is permitted, so a change is not silent.
     pub(crate) fn act(&self, config: &Config) -> Result<Control, CliError> {
-        let control = Control::found(&self.opening(config.settings.clone())?)?;
+        self.acting(config, self.opening(config.settings.clone())?)
+    }
+
+    /// The same for a program that stays: it also ends what has lapsed.
+    pub(crate) fn stay(&self, config: &Config) -> Result<Control, CliError> {
+        self.acting(config, Opening { sweep: true, ..self.opening(config.settings.clone())? })
+    }
+
+    fn acting(&self, config: &Config, opening: Opening) -> Result<Control, CliError> {
+        let control = Control::found(&opening)?;
         if config.settings.memory {
             self.forgets();
         }

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use onceseal_core::json::{Object, Value};
 use onceseal_core::policy::{ActivePolicy, Document, Policy, PolicyError};
 
+use crate::operations::{Declared, ToolError};
+
 /// The file's name.
 pub const FILE: &str = "onceseal.yaml";
 /// What a new file holds: a policy that shows the three decisions.
@@ -43,6 +45,9 @@ pub enum ConfigError {
     /// The policy is malformed.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    /// A tool is malformed.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
     /// A setting is malformed.
     #[error("settings: {0}")]
     Setting(String),
@@ -59,6 +64,7 @@ impl ConfigError {
             ConfigError::NoDirectory => "project_unavailable",
             ConfigError::Blank => "config_blank",
             ConfigError::Policy(_) => "policy_invalid",
+            ConfigError::Tool(_) => "tool_invalid",
             ConfigError::Setting(_) => "setting_invalid",
         }
     }
@@ -101,6 +107,8 @@ pub struct Config {
     pub policy: Arc<ActivePolicy>,
     /// Its settings.
     pub settings: Settings,
+    /// The tools that a worker carries out.
+    pub tools: Vec<Declared>,
 }
 
 impl Config {
@@ -167,10 +175,11 @@ impl Config {
     pub fn parse(file: &[u8]) -> Result<Config, ConfigError> {
         let mut document = Document::read(file)?;
         let settings = take_settings(&mut document)?;
+        let tools = document.take("tools").map_or(Ok(Vec::new()), |section| Declared::all(&section))?;
         // Compiled from the document first: its errors know their line.
         Policy::from_document(&document)?;
         let policy = Arc::new(ActivePolicy::compile(document.value())?);
-        Ok(Config { policy, settings })
+        Ok(Config { policy, settings, tools })
     }
 }
 

@@ -4,8 +4,15 @@
 //! A [`Tool`] is a contract and what carries it out. [`Operations`] are the tools
 //! of a program: what may be dispatched by it, and what its [`Worker`]s do.
 
+#[cfg(feature = "http")]
+mod body;
 mod carrying;
+mod declared;
 mod dispatching;
+mod filling;
+mod program;
+#[cfg(feature = "http")]
+mod request;
 mod tool;
 mod worker;
 
@@ -23,6 +30,7 @@ use onceseal_core::reply::Reply;
 use onceseal_core::tool::Declare;
 use onceseal_store::read::Page;
 
+pub use declared::{Declared, ToolError};
 pub use dispatching::Dispatching;
 pub use onceseal_core::operation::{CallIdentity, Profile, Query};
 pub use onceseal_core::reply::{OperationNow, Standing};

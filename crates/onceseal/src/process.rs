@@ -91,6 +91,10 @@ pub struct Process {
     /// Time between SIGTERM at the deadline and SIGKILL; at most
     /// [`GRACE_MAX`], which is the default. It ends early if the program does.
     pub grace: Duration,
+    /// Whether it is one of several, as a worker's programs are: no signal to
+    /// the caller is passed on to it, it gets no terminal and no input, and what
+    /// it prints goes to the caller's standard error.
+    pub beside_others: bool,
 }
 
 /// What happens while a program runs, for whoever shows or records it.
@@ -143,7 +147,14 @@ impl Ran {
 impl Process {
     /// A program without arguments.
     pub fn new(program: impl Into<OsString>) -> Self {
-        Self { program: program.into(), args: Vec::new(), env: Vec::new(), cwd: None, grace: GRACE_MAX }
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            cwd: None,
+            grace: GRACE_MAX,
+            beside_others: false,
+        }
     }
 
     /// Adds one argument.
@@ -192,6 +203,7 @@ impl fmt::Debug for Process {
             .field("env", &names)
             .field("cwd", &self.cwd)
             .field("grace", &self.grace)
+            .field("beside_others", &self.beside_others)
             .finish()
     }
 }

@@ -73,6 +73,7 @@ pub fn action(id: ActionId, row: &ActionRow) -> Value {
     let receipt = row.receipt();
     let code = match &row.state {
         ActionState::Ended { code, .. } => *code,
+        ActionState::Parked { code } => Some(*code),
         _ => None,
     };
     object(vec![
@@ -94,6 +95,31 @@ pub fn action(id: ActionId, row: &ActionRow) -> Value {
         ("created_at", text(row.created_at)),
         ("updated_at", text(row.updated_at)),
     ])
+}
+
+/// An action that is an operation: what [`action`] shows and, in `operation`,
+/// what it has besides. `None` if it is none.
+#[must_use]
+pub fn operation(id: ActionId, row: &ActionRow) -> Option<Value> {
+    let (Value::Object(mut members), Some(operation)) = (action(id, row), &row.operation) else {
+        return None;
+    };
+    let intent = row.private.intent.as_deref();
+    let due = match row.state {
+        ActionState::Queued { due } => Some(due),
+        _ => None,
+    };
+    let besides = object(vec![
+        ("status_ref", optional(intent.map(|intent| &intent.status_ref))),
+        ("idempotency_key", optional(intent.map(|intent| &intent.key))),
+        ("subject", optional(intent.map(|intent| &intent.subject))),
+        ("request", optional(intent.map(|intent| intent.request))),
+        ("contract", text(operation.contract)),
+        ("due", optional(due)),
+        ("until", text(operation.until)),
+    ]);
+    members.insert("operation", besides);
+    Some(members.into())
 }
 
 /// An approval, without the action it is about.

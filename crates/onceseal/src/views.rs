@@ -88,7 +88,7 @@ pub struct Listed {
 pub fn state_numbers(kind: StreamKind) -> Vec<(u8, &'static str)> {
     match kind {
         StreamKind::Action => {
-            let open = [(1, "ready"), (2, "waiting"), (3, "running")];
+            let open = [(1, "ready"), (2, "waiting"), (3, "running"), (4, "queued"), (5, "parked")];
             let ended = Answer::ALL.iter().map(|answer| (ended_number(*answer), answer.as_str()));
             open.into_iter().chain(ended).collect()
         }

@@ -1,6 +1,6 @@
 //! `exec`: any program as the one attempt at an action.
 
-mod told;
+pub(crate) mod told;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

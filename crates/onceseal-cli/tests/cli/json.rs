@@ -60,6 +60,7 @@ fn every_command_prints_a_document_where_there_is_nothing_to_tell_too() {
         &["effects", "list"],
         &["receipts", "list"],
         &["events"],
+        &["operations", "list"],
         &["doctor"],
         &["doctor", "--accept-went-back", "--reason", "x"],
         &["policy", "check"],

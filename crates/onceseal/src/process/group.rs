@@ -5,7 +5,7 @@
 //! reaches a stranger.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use rustix::io::Errno;
@@ -37,6 +37,9 @@ pub(super) enum State {
 impl Group {
     pub(super) fn spawn(process: &Process) -> Result<Self, SpawnErrorKind> {
         let mut command = Command::new(&process.program);
+        if process.beside_others {
+            command.stdin(Stdio::null()).stdout(std::io::stderr());
+        }
         command.args(&process.args).process_group(0);
         command.envs(process.env.iter().map(|(name, value)| (name, value)));
         if let Some(cwd) = &process.cwd {

@@ -19,6 +19,8 @@ pub(super) struct Watch {
     group: Group,
     terminal: Option<Terminal>,
     signals: Signals,
+    /// Whether signals are passed on.
+    forwards: bool,
     deadline: Instant,
 }
 
@@ -28,12 +30,13 @@ impl Watch {
         if deadline <= Instant::now() {
             return Err(SpawnErrorKind::DeadlinePassed);
         }
-        let mut terminal = Terminal::open();
+        let forwards = !process.beside_others;
+        let mut terminal = Terminal::open().filter(|_| forwards);
         let group = Group::spawn(process)?;
         if let Some(terminal) = terminal.as_mut().filter(|_| Terminal::is_for_the_program()) {
             terminal.lend(group.pid());
         }
-        Ok(Self { group, terminal, signals, deadline })
+        Ok(Self { group, terminal, signals, forwards, deadline })
     }
 
     pub(super) async fn finish(mut self, grace: Duration, events: &mut impl FnMut(Event)) -> Ended {
@@ -87,6 +90,7 @@ impl Watch {
                 biased;
                 () = sleep_until(until) => return self.group.state(),
                 heard = self.signals.next() => if let Heard::Forward(signal) = heard
+                    && self.forwards
                     && self.group.signal(signal)
                 {
                     events(Event::Forwarded { signal: signal.as_raw() });

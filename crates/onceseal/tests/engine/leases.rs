@@ -159,14 +159,16 @@ async fn p14_what_dropped_calls_left_is_submitted_together() {
     let _alone = fault::alone();
     let gate = Gate::new();
     let control = Control::memory(policy(POLICY), gate.clone()).await.expect("a store");
-    let calls = [hung(&control, "a").await, hung(&control, "b").await, hung(&control, "c").await];
+    let (first, others) = (hung(&control, "a").await, [hung(&control, "b").await, hung(&control, "c").await]);
     let (all, dropped) = sync_channel(1);
+    let (begin, begun) = sync_channel(1);
     let (submitting, submitted) = sync_channel(3);
     let (dropped, count) = (Mutex::new(dropped), AtomicU32::new(0));
     fault::on(point::BEFORE_SETTLE, move || {
         let stopped = match count.fetch_add(1, Ordering::SeqCst) {
             0 => {
-                // Until all are there.
+                // Until the others are there.
+                begin.send(()).expect("heard");
                 dropped.lock().expect("whole").recv().expect("told");
                 return Ok(());
             }
@@ -177,7 +179,9 @@ async fn p14_what_dropped_calls_left_is_submitted_together() {
         submitting.send(stopped).expect("heard");
         Ok(())
     });
-    drop(calls);
+    drop(first);
+    begun.recv_timeout(Duration::from_secs(20)).expect("the first");
+    drop(others);
     all.send(()).expect("it waits");
     let wait = Duration::from_secs(20);
     let stopped = submitted.recv_timeout(wait).expect("the second").expect("the store stops");

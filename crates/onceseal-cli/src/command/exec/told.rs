@@ -187,7 +187,7 @@ fn unrecorded(ran: &Ran, cause: &Error) -> CliError {
 }
 
 /// Why the command was not run.
-fn not_run(control: &Control, policy: &Policy, wanted: &Action, error: Error) -> CliError {
+pub(crate) fn not_run(control: &Control, policy: &Policy, wanted: &Action, error: Error) -> CliError {
     match error {
         Error::ApprovalNeeded { action, approval, expires_at } => asked(
             CliError::new("approval_needed", format!("{} waits for a person", wanted.name), REFUSED),

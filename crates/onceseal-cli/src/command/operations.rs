@@ -1,0 +1,290 @@
+//! `operations`: actions that a worker carries out.
+
+use std::process::ExitCode;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use onceseal::config::Config;
+use onceseal::core::action::ActionRow;
+use onceseal::core::code::Code;
+use onceseal::core::id::{ActionId, ApprovalId};
+use onceseal::core::journal::Row;
+use onceseal::core::json::{Object, Value};
+use onceseal::core::reply::Reply;
+use onceseal::core::stream::StreamKind;
+use onceseal::core::time::Span;
+use onceseal::operations::{Declared, Operations as Tools, Tool};
+use onceseal::views::action_state;
+use onceseal::{Control, render};
+
+use super::actions::as_object;
+use super::call::CallArgs;
+use super::exec::approval;
+use super::exec::told::not_run;
+use super::list::{self, Pages};
+use crate::context::{Context, wait};
+use crate::error::{CliError, UNUSABLE};
+use crate::table::{Cell, Table, fields, state_style};
+use crate::text::{age, literal, shown};
+
+/// What to do with operations.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Operations {
+    /// Store an action with its intent, to be carried out by a worker
+    ///
+    /// The action's name is a tool of the section `tools` of the configuration. The same key with the same arguments
+    /// is the same operation, however often it is dispatched; with others it is refused.
+    Dispatch(Dispatch),
+    /// List operations
+    List(List),
+    /// Show one operation
+    Show {
+        /// Its reference, `status_…`, or its action
+        #[arg(value_name = "REFERENCE|ACTION")]
+        which: String,
+    },
+    /// Have a parked or delayed operation carried out after all
+    Retry(Word),
+    /// Call an operation off, nothing of which may have happened
+    Cancel(Word),
+}
+
+/// An operation to store.
+#[derive(Debug, Args)]
+pub(crate) struct Dispatch {
+    #[command(flatten)]
+    call: CallArgs,
+    /// What makes two dispatches the same wish
+    #[arg(long = "idempotency-key", value_name = "KEY")]
+    key: String,
+    /// Use one of these approvals
+    #[arg(long = "approval", value_name = "ID", value_parser = approval)]
+    approvals: Vec<ApprovalId>,
+}
+
+/// Which operations.
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Those in this state
+    #[arg(long, default_value = "queued", value_parser = PossibleValuesParser::new(STATES))]
+    state: String,
+    /// Only those accepted at least so long ago
+    #[arg(long, value_name = "TIME", value_parser = list::span)]
+    older_than: Option<Span>,
+    #[command(flatten)]
+    pages: Pages,
+}
+
+const STATES: [&str; 7] = ["queued", "running", "parked", "committed", "failed", "ambiguous", "cancelled"];
+
+/// A person's word on operations.
+#[derive(Debug, Args)]
+pub(crate) struct Word {
+    /// Its reference, `status_…`, or its action
+    #[arg(value_name = "REFERENCE|ACTION", required_unless_present = "all")]
+    which: Option<String>,
+    /// All that are parked
+    #[arg(long, conflicts_with = "which")]
+    all: bool,
+    /// Why; kept with the operation
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+}
+
+pub(crate) fn run(context: &Context, operations: Operations) -> Result<ExitCode, CliError> {
+    match operations {
+        Operations::Dispatch(dispatch) => self::dispatch(context, &dispatch),
+        Operations::List(list) => self::list(context, &list),
+        Operations::Show { which } => show(context, &which),
+        Operations::Retry(word) => said(context, &word, true),
+        Operations::Cancel(word) => said(context, &word, false),
+    }
+}
+
+/// The tools of the configuration.
+pub(crate) fn tools(config: &Config) -> Result<Vec<Tool>, CliError> {
+    let tools: Result<Vec<Tool>, _> = config.tools.iter().map(Declared::tool).collect();
+    tools.map_err(|error| CliError::new("tool_invalid", error.to_string(), UNUSABLE))
+}
+
+fn dispatch(context: &Context, dispatch: &Dispatch) -> Result<ExitCode, CliError> {
+    let config = context.config()?;
+    let action = dispatch.call.action(context, &config.policy.policy)?;
+    let (tools, control) = (tools(&config)?, context.act(&config)?);
+    let asked = action.clone();
+    let sent = wait(async {
+        let operations = Tools::of(&control, tools).await?;
+        let mut sending = operations.dispatch(action.name).args(action.arguments).by(action.principal);
+        sending = sending.environment(action.environment).key(&dispatch.key);
+        if let Some(resource) = action.resource {
+            sending = sending.resource(resource);
+        }
+        dispatch.approvals.iter().fold(sending, |sending, id| sending.approval(*id)).send().await
+    })?;
+    let now = match sent {
+        Ok(now) => now,
+        Err(error) => return Err(not_run(&control, &config.policy.policy, &asked, error)),
+    };
+    let row = control.action_row(now.action)?.ok_or_else(list::corrupt)?;
+    if context.out.is_json() {
+        let mut object = rendered(now.action, &row)?;
+        object.insert("repeated", now.repeated);
+        object.insert("policy_activated", context.activated());
+        context.out.document(object)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let repeated = if now.repeated { " (dispatched before)" } else { "" };
+    context.out.text(&format!("{} {}{repeated}\n", now.status_ref, action_state(&row.state)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn rendered(id: ActionId, row: &ActionRow) -> Result<Object, CliError> {
+    render::operation(id, row).map(as_object).ok_or_else(list::corrupt)
+}
+
+fn list(context: &Context, list: &List) -> Result<ExitCode, CliError> {
+    let mut table = Table::new(&["REFERENCE", "AGE", "STATE", "TOOL", "KEY", "WHY"]);
+    let mut items = Vec::new();
+    let mut next = None;
+    if let Some(control) = context.read()? {
+        let filter = list.pages.filter(&control, StreamKind::Action, Some(&list.state), list.older_than)?;
+        let page = control.list(StreamKind::Action, &filter, list.pages.limit())?;
+        next = page.next.map(|cursor| cursor.to_string());
+        let now = control.store().now();
+        for (stream, row) in page.items {
+            let Row::Action(row) = row else { return Err(list::corrupt()) };
+            // Others are no operations.
+            let Some(value) = render::operation(ActionId(stream.name), &row) else { continue };
+            let object = as_object(value);
+            let (proposal, intent) = (row.private.proposal.as_ref(), row.private.intent.as_deref());
+            let text = |text: Option<&String>| Cell::from(text.map_or("-".to_owned(), |text| shown(text)));
+            let why = object.get("code").and_then(Value::as_text).unwrap_or("-").to_owned();
+            table.row(vec![
+                text(intent.map(|intent| &intent.status_ref)),
+                age(now.since(row.created_at)).into(),
+                Cell::state(action_state(&row.state)),
+                text(proposal.map(|proposal| &proposal.name)),
+                text(intent.map(|intent| &intent.key)),
+                why.into(),
+            ]);
+            items.push(object.into());
+        }
+    }
+    list::print(context, &format!("{} operations", list.state), items, &table, next)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The action of a reference, or the one that is named.
+fn find(control: &Control, which: &str) -> Result<ActionId, CliError> {
+    match ActionId::parse(which) {
+        Some(id) => Ok(id),
+        None => Ok(wait(control.operation(which))??),
+    }
+}
+
+fn unknown() -> CliError {
+    CliError::missing(Code::OperationUnknown).next("onceseal operations list")
+}
+
+fn show(context: &Context, which: &str) -> Result<ExitCode, CliError> {
+    let Some(control) = context.read()? else { return Err(unknown()) };
+    let id = find(&control, which)?;
+    let Some(row) = control.action_row(id)? else { return Err(unknown()) };
+    let mut object = render::operation(id, &row).map(as_object).ok_or_else(unknown)?;
+    let arguments = control.shown_arguments(id, false)?;
+    if context.out.is_json() {
+        object.insert("arguments", arguments);
+        context.out.document(object)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    context.out.text(&text(&control, id, &row, &arguments))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(control: &Control, id: ActionId, row: &ActionRow, arguments: &Object) -> String {
+    let state = action_state(&row.state);
+    let style = state_style(state);
+    let quoted =
+        |text: Option<&String>| text.map_or("erased".to_owned(), |text| literal(&text.as_str().into()));
+    let mut rows = vec![("state", format!("{style}{state}{style:#}"))];
+    match row.state {
+        onceseal::core::action::ActionState::Parked { code } => {
+            rows.push(("why", format!("{code}: {}", code.sentence())));
+        }
+        onceseal::core::action::ActionState::Queued { due } => rows.push(("due", due.to_string())),
+        _ => {}
+    }
+    let (proposal, intent) = (row.private.proposal.as_ref(), row.private.intent.as_deref());
+    rows.extend([
+        ("tool", quoted(proposal.map(|proposal| &proposal.name))),
+        ("key", quoted(intent.map(|intent| &intent.key))),
+        ("subject", quoted(intent.map(|intent| &intent.subject))),
+        ("arguments", literal(&arguments.clone().into())),
+        ("action", id.to_string()),
+    ]);
+    if let Some((_, fence)) = row.held {
+        rows.push(("attempt", fence.to_string()));
+    }
+    if let Some(receipt) = row.receipt() {
+        rows.push(("receipt", receipt.to_string()));
+    }
+    if let Some(operation) = &row.operation {
+        rows.push(("contract", operation.contract.to_string()));
+        rows.push(("until", operation.until.to_string()));
+    }
+    rows.push(("accepted", row.created_at.to_string()));
+    rows.push(("age", age(control.store().now().since(row.created_at))));
+    format!("{}\n{}", intent.map_or("erased", |intent| &intent.status_ref), fields(&rows))
+}
+
+fn said(context: &Context, word: &Word, retry: bool) -> Result<ExitCode, CliError> {
+    let Some(control) = context.answer()? else { return Err(unknown()) };
+    let person = Control::account();
+    let ids = match &word.which {
+        Some(which) => vec![find(&control, which)?],
+        None => parked(&control)?,
+    };
+    let mut items = Vec::new();
+    for id in ids {
+        let (person, reason) = (person.clone(), word.reason.clone());
+        let reply = match retry {
+            true => wait(control.retry(id, person, reason))?,
+            false => wait(control.cancel(id, person, reason))?,
+        };
+        match reply {
+            Ok(Reply::Done { .. }) => {}
+            // It is not waiting: said as it is.
+            Ok(_) => return Err(CliError::missing(Code::InvalidTransition).about("action", id.to_string())),
+            Err(error) => return Err(error.into()),
+        }
+        let row = control.action_row(id)?.ok_or_else(list::corrupt)?;
+        if !context.out.is_json() {
+            let intent = row.private.intent.as_deref();
+            let reference = intent.map_or("erased", |intent| &intent.status_ref);
+            context.out.text(&format!("{reference} {}\n", action_state(&row.state)))?;
+        }
+        items.push(rendered(id, &row)?.into());
+    }
+    if context.out.is_json() {
+        let mut object = Object::new();
+        object.insert("items", Value::List(items));
+        object.insert("person", person.to_string());
+        context.out.document(object)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Every operation that is parked.
+fn parked(control: &Control) -> Result<Vec<ActionId>, CliError> {
+    let pages = Pages { limit: 1000, after: None, newest: false };
+    let mut filter = pages.filter(control, StreamKind::Action, Some("parked"), None)?;
+    let mut ids = Vec::new();
+    loop {
+        let page = control.list(StreamKind::Action, &filter, pages.limit())?;
+        ids.extend(page.items.iter().map(|(stream, _)| ActionId(stream.name)));
+        filter.after = page.next;
+        if filter.after.is_none() {
+            return Ok(ids);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! `worker`: carries operations out.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use onceseal::core::json::{Object, Value};
+use onceseal::core::time::Span;
+use onceseal::operations::{Operations, Tool};
+
+use super::list;
+use super::operations::tools;
+use crate::context::Context;
+use crate::error::{CliError, REFUSED, UNUSABLE};
+
+/// Carry operations out until it is told to stop
+///
+/// Works on the tools of the configuration. At SIGTERM or SIGINT nothing more is claimed, and what is under way is
+/// waited for; exit 0 if all of it ended, 1 if not: its outcome is recorded when its lease ends.
+#[derive(Debug, Args)]
+pub(crate) struct Worker {
+    /// So many at once
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    at_once: u16,
+    /// Stop once nothing is due
+    #[arg(long)]
+    until_dry: bool,
+    /// How long what is under way is waited for at the end
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = list::span)]
+    drain: Span,
+}
+
+pub(crate) fn run(context: &Context, worker: &Worker) -> Result<ExitCode, CliError> {
+    let config = context.config()?;
+    let tools = tools(&config)?;
+    if tools.is_empty() {
+        let error = CliError::usage("the configuration declares no tools, so there is nothing to carry out");
+        return Err(error.next("add a section `tools` to onceseal.yaml"));
+    }
+    let control = context.stay(&config)?;
+    let names: Vec<String> = tools.iter().map(|tool| Tool::name(tool).to_owned()).collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| {
+        CliError::new(
+            "runtime_failed",
+            format!("the system gives no event queue: {}", error.kind()),
+            UNUSABLE,
+        )
+    })?;
+    let left = runtime.block_on(async {
+        let operations = Operations::of(&control, tools).await?;
+        let working =
+            operations.worker().at_once(usize::from(worker.at_once)).drain_for(worker.drain.to_std());
+        if worker.until_dry {
+            return working.run_dry().await.map(|()| 0);
+        }
+        context.out.note(&format!("carrying out: {}", names.join(", ")));
+        working.run(stop()).await.map(|drained| drained.left)
+    })?;
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    if context.out.is_json() {
+        let mut object = Object::new();
+        object.insert("left", Value::Integer(i64::try_from(left).unwrap_or(i64::MAX)));
+        context.out.document(object)?;
+    } else if left > 0 {
+        context.out.note(&format!("{left} were still under way; their lease's end says what became of them"));
+    }
+    Ok(ExitCode::from(if left == 0 { 0 } else { REFUSED }))
+}
+
+/// SIGTERM or SIGINT.
+async fn stop() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        // A system without signals stops it by force.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = int.recv() => {}
+    }
+}

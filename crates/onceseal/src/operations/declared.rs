@@ -1,0 +1,107 @@
+//! Tools as `onceseal.yaml` declares them.
+
+use onceseal_core::json::{Object, Value};
+use onceseal_core::tool;
+
+use super::Tool;
+use super::program::Program;
+#[cfg(feature = "http")]
+use super::request::Remote;
+
+/// What of a contract may be written in the file.
+const KEYS: [&str; 11] = [
+    "revisions",
+    "recovery",
+    "key_ttl",
+    "settle",
+    "deliver_within",
+    "lease",
+    "deadline",
+    "request_timeout",
+    "business_rule",
+    "command",
+    "http",
+];
+
+/// What is wrong with a tool.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("tools: {tool}: {problem}")]
+pub struct ToolError {
+    /// Which tool.
+    pub tool: String,
+    /// What is wrong, in a sentence.
+    pub problem: String,
+}
+
+/// A tool as the file declares it: checked, and not yet able to do anything.
+#[derive(Debug, Clone)]
+pub struct Declared {
+    contract: Object,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Command(Program),
+    #[cfg(feature = "http")]
+    Http(Box<Remote>),
+}
+
+impl Declared {
+    /// Reads the section `tools`: a mapping from names to contracts.
+    ///
+    /// # Errors
+    /// What is wrong with the first one that is.
+    pub fn all(section: &Value) -> Result<Vec<Declared>, ToolError> {
+        let Value::Object(tools) = section else {
+            return Err(ToolError { tool: "-".to_owned(), problem: "must be a mapping".to_owned() });
+        };
+        let one = |(name, value): (&str, &Value)| {
+            Declared::one(name, value).map_err(|problem| ToolError { tool: name.to_owned(), problem })
+        };
+        tools.iter().map(one).collect()
+    }
+
+    fn one(name: &str, value: &Value) -> Result<Declared, String> {
+        let Value::Object(entry) = value else { return Err("must be a mapping".to_owned()) };
+        if let Some((unknown, _)) = entry.iter().find(|(key, _)| !KEYS.contains(key)) {
+            return Err(format!("`{unknown}` is not known; known are {}", KEYS.join(", ")));
+        }
+        let kind = match (entry.get("command"), entry.get("http")) {
+            (Some(Value::Object(command)), None) => Kind::Command(Program::parse(command)?),
+            #[cfg(feature = "http")]
+            (None, Some(Value::Object(http))) => Kind::Http(Box::new(Remote::parse(http)?)),
+            #[cfg(not(feature = "http"))]
+            (None, Some(Value::Object(_))) => {
+                return Err("http: this program was built without the HTTP client".to_owned());
+            }
+            _ => return Err("one of command and http is needed, as a mapping".to_owned()),
+        };
+        let mut contract = entry.clone();
+        contract.insert("name", name);
+        tool::Tool::compile(&contract).map_err(|error| error.to_string())?;
+        Ok(Declared { contract, kind })
+    }
+
+    /// The tool, able to do what it declares.
+    ///
+    /// # Errors
+    /// The HTTP client cannot be set up.
+    pub fn tool(&self) -> Result<Tool, ToolError> {
+        let name = self.contract.get("name").and_then(Value::as_text).unwrap_or_default().to_owned();
+        let failed = |problem: String| ToolError { tool: name.clone(), problem };
+        let tool = match &self.kind {
+            Kind::Command(program) => Tool::new(&self.contract, program.clone()),
+            #[cfg(feature = "http")]
+            Kind::Http(remote) => {
+                let compiled =
+                    tool::Tool::compile(&self.contract).map_err(|error| failed(error.to_string()))?;
+                let timeout = compiled.contract.request_timeout.to_std();
+                let client = crate::http::Client::builder().timeout(timeout).build();
+                let client = client.map_err(|error| failed(error.to_string()))?;
+                Tool::new(&self.contract, remote.with(client))
+            }
+        };
+        tool.map_err(|error| failed(error.to_string()))
+    }
+}

@@ -1,0 +1,128 @@
+//! Tools that are programs.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::time::Duration;
+
+use onceseal_core::json::{self, Object, Value};
+
+use super::carrying::pause;
+use super::filling::{Filling, Given, plainly};
+use super::tool::{Answering, Handler, Job};
+use crate::executed::{Executed, Failure};
+use crate::process::{GRACE_MAX, Process};
+
+/// Linux takes no longer text in an environment.
+const ENVIRONMENT_BYTES: usize = 128 * 1024 - 64;
+
+/// A program as a contract names it. No shell is involved: placeholders are
+/// whole arguments, and stand after `--`, so that no value is taken for an
+/// option.
+#[derive(Debug, Clone)]
+pub(super) struct Program {
+    program: String,
+    args: Vec<Filling>,
+    not_executed_on: BTreeSet<i32>,
+}
+
+impl Program {
+    /// Reads `{run: [program, args…], not_executed_on?: [code…]}`.
+    ///
+    /// # Errors
+    /// What is wrong, in a sentence.
+    pub(super) fn parse(document: &Object) -> Result<Program, String> {
+        for (name, _) in document.iter() {
+            if !["run", "not_executed_on"].contains(&name) {
+                return Err(format!("command: `{name}` is not known; known are run and not_executed_on"));
+            }
+        }
+        let texts = document.get("run").and_then(Value::as_list).ok_or("command: run is a list of texts")?;
+        let texts =
+            texts.iter().map(|text| text.as_text().ok_or("command: run is a list of texts".to_owned()));
+        let texts = texts.collect::<Result<Vec<_>, _>>()?;
+        let (program, rest) = texts.split_first().ok_or("command: run names a program")?;
+        let mut args = Vec::new();
+        let mut behind = false;
+        for text in rest {
+            let filling = Filling::parse(text)?;
+            match filling.plain() {
+                Some(plain) => behind |= plain == "--",
+                None if !filling.is_one() => {
+                    return Err("command: a placeholder is a whole argument".to_owned());
+                }
+                None if !behind => return Err("command: a placeholder stands after `--`".to_owned()),
+                None => {}
+            }
+            args.push(filling);
+        }
+        let not_executed_on = codes(document, "command", 1..=255)?;
+        Ok(Program { program: (*program).to_owned(), args, not_executed_on })
+    }
+
+    fn process(&self, job: &Job) -> Result<Process, String> {
+        let given = Given { arguments: job.args(), provider_key: job.provider_key() };
+        let args = self.args.iter().map(|arg| arg.fill(&given, plainly).map(OsString::from));
+        let args = args.collect::<Result<Vec<_>, _>>().map_err(|missing| missing.to_string())?;
+        let call = job.call();
+        let mut env: Vec<(OsString, OsString)> = vec![
+            ("ONCESEAL_ACTION".into(), call.action().to_string().into()),
+            ("ONCESEAL_ATTEMPT".into(), call.fence().to_string().into()),
+            ("ONCESEAL_PROVIDER_KEY".into(), job.provider_key().into()),
+        ];
+        env.extend(call.effect_key().map(|key| ("ONCESEAL_EFFECT_KEY".into(), key.into())));
+        let arguments = json::canonical(&job.args().clone().into());
+        if arguments.len() <= ENVIRONMENT_BYTES {
+            env.push(("ONCESEAL_ARGUMENTS".into(), arguments.into()));
+        }
+        Ok(Process { args, env, beside_others: true, ..Process::new(self.program.as_str()) })
+    }
+}
+
+impl Handler for Program {
+    fn perform(&self, job: Job) -> Answering<'_, Executed> {
+        Box::pin(async move {
+            let process = match self.process(&job) {
+                Ok(process) => process,
+                Err(missing) => {
+                    return Err(Failure::NotExecuted {
+                        code: Some("not_filled".to_owned()),
+                        message: missing,
+                    });
+                }
+            };
+            // It ends by itself before the attempt does, so that its end is known.
+            let deadline = job.call().deadline() - GRACE_MAX * 2;
+            process.run(deadline, |_| {}).await.executed(&self.not_executed_on)
+        })
+    }
+
+    fn again(&self, failure: &Failure, attempts: u64) -> Option<Duration> {
+        match failure {
+            Failure::NotExecuted { code: Some(code), .. } if code.starts_with("exit_") => None,
+            Failure::NotExecuted { code: Some(code), .. } if code == "not_filled" => None,
+            _ => Some(pause(attempts)),
+        }
+    }
+}
+
+/// The numbers by which a remote says that it did nothing.
+pub(super) fn codes<N: Ord + Copy + TryFrom<i64>>(
+    document: &Object,
+    what: &str,
+    within: std::ops::RangeInclusive<i64>,
+) -> Result<BTreeSet<N>, String> {
+    let wrong = || {
+        format!("{what}: not_executed_on is a list of numbers from {} to {}", within.start(), within.end())
+    };
+    match document.get("not_executed_on") {
+        None => Ok(BTreeSet::new()),
+        Some(Value::List(numbers)) => numbers
+            .iter()
+            .map(|number| {
+                let number = number.as_integer().filter(|number| within.contains(number));
+                number.and_then(|number| N::try_from(number).ok()).ok_or_else(wrong)
+            })
+            .collect(),
+        Some(_) => Err(wrong()),
+    }
+}

@@ -1,0 +1,235 @@
+//! Tools that are HTTP requests.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use onceseal_core::json::{self, Limits, Object, Value};
+
+use super::body::FilledValue;
+use super::carrying::pause;
+use super::filling::{Filling, Given, Missing, plainly};
+use super::program::codes;
+use super::tool::{Answering, Handler, Job, Question, Word};
+use crate::executed::{Executed, Failure};
+use crate::http::{Client, Request, Response};
+
+/// The header that tells attempts of one wish.
+/// <https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/>
+const KEY_HEADER: &str = "Idempotency-Key";
+
+/// One request as a contract describes it.
+#[derive(Debug, Clone)]
+struct Template {
+    method: String,
+    url: Filling,
+    headers: Vec<(String, Filling)>,
+    body: Option<FilledValue>,
+}
+
+/// A remote as a contract describes it.
+#[derive(Debug, Clone)]
+pub(super) struct Remote {
+    request: Template,
+    not_executed_on: BTreeSet<u16>,
+    /// Where in its answer the remote's own receipt is.
+    receipt: Option<Vec<String>>,
+    status: Option<Status>,
+}
+
+/// How the remote is asked what it knows of an attempt.
+#[derive(Debug, Clone)]
+struct Status {
+    request: Template,
+    absent_on: BTreeSet<u16>,
+}
+
+/// A remote that can be reached.
+pub(super) struct Reached {
+    remote: Remote,
+    client: Client,
+}
+
+impl Remote {
+    /// Reads `{method, url, headers?, body?, not_executed_on?, receipt?, status?}`.
+    ///
+    /// # Errors
+    /// What is wrong, in a sentence.
+    pub(super) fn parse(document: &Object) -> Result<Remote, String> {
+        known(document, &["method", "url", "headers", "body", "not_executed_on", "receipt", "status"])?;
+        let receipt = match document.get("receipt") {
+            None => None,
+            Some(Value::Text(pointer)) => Some(steps(pointer)?),
+            Some(_) => return Err("http: receipt is a JSON pointer".to_owned()),
+        };
+        let status = match document.get("status") {
+            None => None,
+            Some(Value::Object(status)) => {
+                known(status, &["method", "url", "headers", "body", "absent_on"])?;
+                let mut absent = Object::new();
+                absent.insert(
+                    "not_executed_on",
+                    status.get("absent_on").cloned().unwrap_or(Value::List(vec![Value::Integer(404)])),
+                );
+                Some(Status {
+                    request: Template::parse(status)?,
+                    absent_on: codes(&absent, "http: status", 100..=599)?,
+                })
+            }
+            Some(_) => return Err("http: status is a mapping".to_owned()),
+        };
+        let not_executed_on = codes(document, "http", 300..=599)?;
+        Ok(Remote { request: Template::parse(document)?, not_executed_on, receipt, status })
+    }
+
+    pub(super) fn with(&self, client: Client) -> Reached {
+        Reached { remote: self.clone(), client }
+    }
+
+    /// What is kept of an answer: its status, the remote's receipt, and its body
+    /// if that is JSON.
+    fn result(&self, response: &Response) -> Object {
+        let mut result = Object::new();
+        result.insert("status", Value::Integer(i64::from(response.status)));
+        let body = json::read(&response.body, &Limits::RESULT).ok().filter(|_| !response.truncated);
+        if let (Some(steps), Some(body)) = (&self.receipt, &body)
+            && let Some(receipt) = found(steps, body)
+        {
+            result.insert("receipt", receipt.clone());
+        }
+        if let Some(body) = body {
+            result.insert("body", body);
+        }
+        result
+    }
+}
+
+impl Template {
+    fn parse(document: &Object) -> Result<Template, String> {
+        let text = |name: &str| document.get(name).and_then(Value::as_text);
+        let method = text("method").unwrap_or("POST").to_owned();
+        let url = Filling::parse(text("url").ok_or("http: url is needed")?)?;
+        // Where a request goes is the contract's word alone.
+        let authority = url.start().strip_prefix("https://").or_else(|| url.start().strip_prefix("http://"));
+        let fixed = authority.is_some_and(|rest| rest.contains(['/', '?']) || url.plain().is_some());
+        if !fixed {
+            return Err(
+                "http: url begins with https:// or http:// and a host without placeholders".to_owned()
+            );
+        }
+        let headers = match document.get("headers") {
+            None => Vec::new(),
+            Some(Value::Object(headers)) => headers
+                .iter()
+                .map(|(name, value)| {
+                    let text = value.as_text().ok_or("http: headers are texts")?;
+                    Ok((name.to_owned(), Filling::parse(text)?))
+                })
+                .collect::<Result<_, String>>()?,
+            Some(_) => return Err("http: headers are a mapping".to_owned()),
+        };
+        let body = document.get("body").map(FilledValue::parse).transpose()?;
+        Ok(Template { method, url, headers, body })
+    }
+
+    fn fill(&self, given: &Given<'_>) -> Result<Request, Missing> {
+        let mut request = Request::new(self.method.as_str(), self.url.fill(given, percent_encoded)?);
+        let has = |name: &str| self.headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name));
+        for (name, value) in &self.headers {
+            // The client refuses line ends in them.
+            request = request.header(name.as_str(), value.fill(given, plainly)?);
+        }
+        if !has(KEY_HEADER) {
+            request = request.header(KEY_HEADER, given.provider_key);
+        }
+        let Some(body) = &self.body else { return Ok(request) };
+        if !has("content-type") {
+            request = request.header("Content-Type", "application/json");
+        }
+        let body = body.fill(given)?.unwrap_or(Value::Null);
+        Ok(request.body(json::canonical(&body)))
+    }
+}
+
+impl Handler for Reached {
+    fn perform(&self, job: Job) -> Answering<'_, Executed> {
+        Box::pin(async move {
+            let given = Given { arguments: job.args(), provider_key: job.provider_key() };
+            let request = match self.remote.request.fill(&given) {
+                Ok(request) => request,
+                Err(missing) => {
+                    let message = missing.to_string();
+                    return Err(Failure::NotExecuted { code: Some("not_filled".to_owned()), message });
+                }
+            };
+            match self.client.send(request).await {
+                Ok(response) => {
+                    let message = format!("the remote answered with status {}", response.status);
+                    let outcome = response.outcome(&self.remote.not_executed_on);
+                    outcome.executed(self.remote.result(&response), message)
+                }
+                Err(error) => error.outcome().executed(Value::Null, error.to_string()),
+            }
+        })
+    }
+
+    fn ask<'a>(&'a self, question: &'a Question) -> Answering<'a, Option<Word>> {
+        Box::pin(async move {
+            let status = self.remote.status.as_ref()?;
+            let given = Given { arguments: &question.arguments, provider_key: &question.provider_key };
+            let response = self.client.send(status.request.fill(&given).ok()?).await.ok()?;
+            match response.status {
+                200..=299 => Some(Word::Committed(self.remote.result(&response).into())),
+                code if !response.relayed && status.absent_on.contains(&code) => Some(Word::Absent),
+                _ => None,
+            }
+        })
+    }
+
+    fn again(&self, failure: &Failure, attempts: u64) -> Option<Duration> {
+        match failure {
+            Failure::NotExecuted { code: Some(code), .. }
+                if code.starts_with("status_") || code == "not_filled" || code == "invalid_request" =>
+            {
+                None
+            }
+            _ => Some(pause(attempts)),
+        }
+    }
+}
+
+fn known(document: &Object, keys: &[&str]) -> Result<(), String> {
+    match document.iter().find(|(name, _)| !keys.contains(name)) {
+        Some((name, _)) => Err(format!("http: `{name}` is not known; known are {}", keys.join(", "))),
+        None => Ok(()),
+    }
+}
+
+/// Everything but unreserved characters as `%XX` (RFC 3986, section 2.1). What
+/// would lead to another path has no such form: nothing, and dots alone.
+fn percent_encoded(text: &str) -> Option<String> {
+    if text.chars().all(|c| c == '.') {
+        return None;
+    }
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    Some(out)
+}
+
+/// The steps of a JSON pointer (RFC 6901).
+fn steps(pointer: &str) -> Result<Vec<String>, String> {
+    let rest = pointer.strip_prefix('/').ok_or("http: receipt is a JSON pointer, as in /id")?;
+    Ok(rest.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect())
+}
+
+fn found<'a>(steps: &[String], value: &'a Value) -> Option<&'a Value> {
+    steps.iter().try_fold(value, |value, step| match value {
+        Value::Object(object) => object.get(step),
+        Value::List(items) => items.get(step.parse::<usize>().ok()?),
+        _ => None,
+    })
+}
