@@ -34,7 +34,6 @@ pub(crate) const PROGRAM: &[Entry] = &[
     ("bench_place", "never", "the place for the measurement cannot be used"),
     ("bench_process", "never", "a process of the measurement did not end well"),
     ("bench_caller", "never", "a caller of the measurement did not end well"),
-    ("bench_yardstick", "never", "the program to compare with did not end well"),
     ("bench_not_clean", "never", "the audit after the measurement found something"),
 ];
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use onceseal_core::code::Code;
 use onceseal_core::command::Stamped;
-use tokio::sync::oneshot;
+use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use crate::error::StoreError;
 use crate::executor::Outcome;
@@ -53,8 +53,6 @@ impl Job {
 #[derive(Default)]
 struct Waiting {
     jobs: VecDeque<Job>,
-    /// The writer has a batch.
-    writing: bool,
     closed: bool,
 }
 
@@ -88,11 +86,6 @@ impl Batch {
             }
         }
     }
-
-    /// Answers all that are left without having run them.
-    pub(crate) fn refuse(mut self, code: Code) {
-        self.answer(self.commands().iter().map(|_| Err(StoreError::new(code))).collect());
-    }
 }
 
 impl Queue {
@@ -120,41 +113,36 @@ impl Queue {
         ticket
     }
 
-    /// Nothing waits here or is being run by the writer, and something may be.
+    /// Nothing waits here, and something may.
     pub(crate) fn is_idle(&self) -> bool {
         let waiting = self.waiting();
-        waiting.jobs.is_empty() && !waiting.writing && !waiting.closed
+        waiting.jobs.is_empty() && !waiting.closed
     }
 
-    /// Waits for commands and begins what is there, without waiting for more;
-    /// `None` when the queue is closed and empty.
-    pub(crate) fn next(&self) -> Option<Batch> {
+    /// Waits until something is there; `false` when the queue is closed and empty.
+    pub(crate) fn await_jobs(&self) -> bool {
         let mut waiting = self.waiting();
-        loop {
-            let mut batch = Batch::default();
-            while batch.commands.len() < BATCH_MAX {
-                let Some(job) = waiting.jobs.pop_front() else { break };
-                if job.begin() {
-                    batch.commands.push(job.command);
-                    batch.answers.push_back(job.answer);
-                } else {
-                    job.refuse(Code::StoreBusy);
-                }
-            }
-            if !batch.commands.is_empty() {
-                waiting.writing = true;
-                return Some(batch);
-            }
-            if waiting.closed {
-                return None;
-            }
+        while waiting.jobs.is_empty() && !waiting.closed {
             waiting = self.wait(waiting);
         }
+        !waiting.jobs.is_empty()
     }
 
-    /// The writer has run its batch: whoever is answered now may write.
-    pub(crate) fn rest(&self) {
-        self.waiting().writing = false;
+    /// Begins what is there, for whoever can run it at once: from now on it is
+    /// not withdrawn.
+    pub(crate) fn begin(&self) -> Batch {
+        let mut waiting = self.waiting();
+        let mut batch = Batch::default();
+        while batch.commands.len() < BATCH_MAX {
+            let Some(job) = waiting.jobs.pop_front() else { break };
+            if job.begin() {
+                batch.commands.push(job.command);
+                batch.answers.push_back(job.answer);
+            } else {
+                job.refuse(Code::StoreBusy);
+            }
+        }
+        batch
     }
 
     /// Waits until something may have arrived. A caller that was just answered
@@ -253,6 +241,13 @@ impl Ticket {
         let mut context = Context::from_waker(&waker);
         let mut patient = true;
         loop {
+            // Looked for without a runtime's leave: a task that has used up its
+            // share is told to come again, and never does while it blocks.
+            match self.receiver.try_recv() {
+                Ok(answer) => return answer,
+                Err(TryRecvError::Closed) => return Err(gone()),
+                Err(TryRecvError::Empty) => {}
+            }
             if let Poll::Ready(answer) = Pin::new(&mut self).poll(&mut context) {
                 return answer;
             }

@@ -108,7 +108,8 @@ impl Store {
     }
 
     /// As [`Store::submit`], for a thread that may block: where nobody else
-    /// writes it runs the command itself, and the ticket is answered.
+    /// writes it runs the command itself, and the ticket is answered. Not for
+    /// async code.
     ///
     /// # Errors
     /// As [`Store::submit`].
@@ -116,7 +117,7 @@ impl Store {
         Ok(self.writer.submit_here(stamped(command)?))
     }
 
-    /// Submits a command and blocks until it is answered.
+    /// Submits a command and blocks until it is answered. Not for async code.
     ///
     /// # Errors
     /// As [`Ticket::wait`].

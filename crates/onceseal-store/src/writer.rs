@@ -5,6 +5,7 @@
 //! while it waits runs its command itself, when nobody else is writing.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -15,26 +16,44 @@ use crate::error::StoreError;
 use crate::executor::{Executor, Outcome};
 use crate::queue::{Queue, Ticket};
 
-/// The one place where an executor runs; nothing in it once it has ended.
-struct Desk(Mutex<Option<Executor>>);
-
-impl Desk {
-    /// A panic while it runs is caught there, so what is in it is whole.
-    fn lock(&self) -> MutexGuard<'_, Option<Executor>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// The one place where an executor runs.
+struct Desk {
+    /// Nothing once it has ended.
+    executor: Mutex<Option<Executor>>,
+    /// The next batch takes the clocks as right.
+    clock_accepted: AtomicBool,
 }
 
-/// Runs commands; `None` if what became of them is not known. After a panic the
-/// executor is gone: its file is closed, what was not committed rolled back.
-fn run(desk: &mut Option<Executor>, commands: &[Stamped]) -> Option<Vec<Outcome>> {
-    let executor = desk.as_mut()?;
-    match catch_unwind(AssertUnwindSafe(|| executor.run_some(commands))) {
-        // Answers lost here, as a test may have it, are answers not known.
-        Ok(outcomes) => crate::fault::reach("before_reply").ok().map(|()| outcomes),
-        Err(_) => {
-            *desk = None;
-            None
+impl Desk {
+    fn new(executor: Option<Executor>) -> Arc<Desk> {
+        Arc::new(Desk { executor: Mutex::new(executor), clock_accepted: AtomicBool::new(false) })
+    }
+
+    /// A panic while it runs is caught there, so what is in it is whole.
+    fn lock(&self) -> MutexGuard<'_, Option<Executor>> {
+        self.executor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The executor, if nobody has it.
+    fn take(&self) -> Option<MutexGuard<'_, Option<Executor>>> {
+        self.executor.try_lock().ok().filter(|executor| executor.is_some())
+    }
+
+    /// Runs commands; `None` if what became of them is not known. After a panic
+    /// the executor is gone: its file is closed, what was not committed rolled
+    /// back.
+    fn run(&self, place: &mut Option<Executor>, commands: &[Stamped]) -> Option<Vec<Outcome>> {
+        let executor = place.as_mut()?;
+        if self.clock_accepted.swap(false, Ordering::AcqRel) {
+            executor.backend().accept_clock();
+        }
+        match catch_unwind(AssertUnwindSafe(|| executor.run_some(commands))) {
+            // Answers lost here, as a test may have it, are answers not known.
+            Ok(outcomes) => crate::fault::reach("before_reply").ok().map(|()| outcomes),
+            Err(_) => {
+                *place = None;
+                None
+            }
         }
     }
 }
@@ -49,7 +68,7 @@ pub(crate) struct Writer {
 impl Writer {
     pub(crate) fn start(executor: Executor) -> Result<Writer, StoreError> {
         let queue = Arc::new(Queue::default());
-        let desk = Arc::new(Desk(Mutex::new(Some(executor))));
+        let desk = Desk::new(Some(executor));
         let (own_queue, own_desk) = (queue.clone(), desk.clone());
         let thread = std::thread::Builder::new()
             .name("onceseal-writer".to_owned())
@@ -60,11 +79,8 @@ impl Writer {
 
     /// One that answers `store_closed`.
     pub(crate) fn closed() -> Writer {
-        let writer = Writer {
-            queue: Arc::new(Queue::default()),
-            desk: Arc::new(Desk(Mutex::new(None))),
-            thread: Mutex::new(None),
-        };
+        let writer =
+            Writer { queue: Arc::new(Queue::default()), desk: Desk::new(None), thread: Mutex::new(None) };
         writer.queue.close();
         writer
     }
@@ -78,11 +94,10 @@ impl Writer {
     /// [`Writer::submit`].
     pub(crate) fn submit_here(&self, command: Stamped) -> Ticket {
         if self.queue.is_idle()
-            && let Ok(mut desk) = self.desk.0.try_lock()
-            && desk.is_some()
+            && let Some(mut place) = self.desk.take()
         {
-            let outcomes = run(&mut desk, std::slice::from_ref(&command));
-            if desk.is_none() {
+            let outcomes = self.desk.run(&mut place, std::slice::from_ref(&command));
+            if place.is_none() {
                 self.queue.close();
             }
             return Ticket::answered(outcomes.and_then(|mut outcomes| outcomes.pop()));
@@ -90,10 +105,9 @@ impl Writer {
         self.queue.submit(command)
     }
 
+    /// Has the next batch take the clocks as right.
     pub(crate) fn accept_clock(&self) {
-        if let Some(executor) = self.desk.lock().as_mut() {
-            executor.backend().accept_clock();
-        }
+        self.desk.clock_accepted.store(true, Ordering::Release);
     }
 
     /// Runs what is waiting, then ends.
@@ -111,17 +125,21 @@ impl Writer {
 fn batches(queue: &Queue, desk: &Desk) {
     // However this ends, nobody is left waiting for a writer that is gone.
     let _gone = queue.until_gone();
-    while let Some(mut batch) = queue.next() {
+    while queue.await_jobs() {
+        // Begun only when nobody else is at the desk: until then whoever has
+        // waited long enough may withdraw.
+        let mut place = desk.lock();
+        if place.is_none() {
+            return;
+        }
+        let mut batch = queue.begin();
         while !batch.commands().is_empty() {
-            let mut desk = desk.lock();
-            if desk.is_none() {
-                return batch.refuse(Code::StoreClosed);
-            }
-            let outcomes = run(&mut desk, batch.commands());
-            drop(desk);
-            let Some(outcomes) = outcomes else { break };
+            let Some(outcomes) = desk.run(&mut place, batch.commands()) else { break };
             if outcomes.len() == batch.commands().len() {
-                queue.rest();
+                // Whoever is answered may have the desk.
+                drop(place);
+                batch.answer(outcomes);
+                break;
             }
             batch.answer(outcomes);
         }

@@ -1,8 +1,9 @@
 //! A caller that may block runs its command itself where nobody else writes,
 //! and everything else about it stays as it is.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, ThreadId};
+use std::time::Instant;
 
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
@@ -143,6 +144,40 @@ fn what_waits_while_a_command_panics_here_was_never_begun() {
         assert_eq!(unknown.code(), Code::CommitUnknown);
         assert_eq!(waiting.wait().expect_err("never begun").code(), Code::StoreClosed);
     });
+}
+
+#[test]
+fn what_waits_while_a_command_is_run_here_can_be_withdrawn() {
+    let scene = Scene::new(None);
+    scene.gate.shut();
+    thread::scope(|scope| {
+        let blocked = scope.spawn(|| scene.store.run(note("1")));
+        scene.gate.await_writer();
+        let impatient = scene.store.submit(note("2")).expect("taken");
+        let busy = impatient.wait_until(Instant::now()).expect_err("not begun");
+        assert_eq!(busy.code(), Code::StoreBusy);
+        // Nor does this wait for the batch.
+        scene.store.accept_clock();
+        scene.gate.open();
+        blocked.join().expect("it ends").expect("noted");
+    });
+    assert_eq!(scene.newest(), 2, "the store's first event and the first note");
+}
+
+#[test]
+fn a_rule_that_asks_its_own_store_is_told_that_it_is_busy() {
+    let store: Arc<OnceLock<Store>> = Arc::default();
+    let mut parts = Parts::memory(&Options::default()).expect("a store");
+    let (own, rule) = (Arc::clone(&store), parts.decide);
+    parts.decide = Box::new(move |pinned, view, command, now| {
+        if let (Command::Note(_), Some(store)) = (&command.command, own.get()) {
+            let inner = store.submit_here(Command::Create).expect("a ticket");
+            assert_eq!(inner.wait_until(Instant::now()).expect_err("busy").code(), Code::StoreBusy);
+        }
+        rule(pinned, view, command, now)
+    });
+    let store = store.get_or_init(|| Store::of(parts).expect("a store"));
+    store.run(note("1")).expect("noted");
 }
 
 #[test]

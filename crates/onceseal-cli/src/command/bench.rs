@@ -8,11 +8,12 @@ mod load;
 mod processes;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use clap::Args;
 use onceseal::audit::{AuditOptions, audit};
+use onceseal::core::json::Value;
 use onceseal::store::yardstick;
 
 use crate::context::Context;
@@ -41,6 +42,9 @@ pub(crate) struct Bench {
     /// Measure so many processes with one caller each on one file instead
     #[arg(long, value_name = "N")]
     processes: Option<usize>,
+    /// One round, in this new directory
+    #[arg(long, hide = true)]
+    round: Option<PathBuf>,
     /// One of those processes
     #[arg(long, hide = true)]
     child: Option<PathBuf>,
@@ -56,6 +60,11 @@ pub(crate) fn run(context: &Context, bench: &Bench) -> Result<ExitCode, CliError
     if let Some(place) = &bench.replay {
         return replay(context, place);
     }
+    if let (Some(place), [callers]) = (&bench.round, bench.callers.as_slice()) {
+        let figures = figures(place, *callers, bench.seconds)?;
+        context.out.document(figures::document(&[figures]))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if !(bench.seconds > 0.0 && bench.seconds <= 600.0) || bench.rounds == 0 || bench.callers.contains(&0) {
         return Err(CliError::usage("callers and rounds are at least 1, seconds up to 600"));
     }
@@ -63,16 +72,13 @@ pub(crate) fn run(context: &Context, bench: &Bench) -> Result<ExitCode, CliError
     if let Some(processes) = bench.processes {
         return processes::run(context, &scratch.0, processes, bench.seconds);
     }
-    let rows = match (bench.callers.as_slice(), bench.rounds) {
-        ([callers], 1) => vec![figures(&scratch.0.join("store"), *callers, bench.seconds)?],
-        (callers, rounds) => {
-            let median = |callers: &usize| -> Result<Figures, CliError> {
-                let rounds = (0..rounds).map(|_| round(&scratch.0, *callers, bench.seconds));
-                Ok(Figures::median(&rounds.collect::<Result<Vec<_>, _>>()?))
-            };
-            callers.iter().map(median).collect::<Result<Vec<_>, _>>()?
-        }
-    };
+    let mut rows = Vec::new();
+    for callers in &bench.callers {
+        let rounds = 0..bench.rounds;
+        let place = |round| scratch.0.join(format!("{callers}-{round}"));
+        let figures = rounds.map(|round| in_a_process(&place(round), *callers, bench.seconds));
+        rows.push(Figures::median(&figures.collect::<Result<Vec<_>, _>>()?));
+    }
     if context.out.is_json() {
         context.out.document(figures::document(&rows))?;
     } else {
@@ -83,20 +89,38 @@ pub(crate) fn run(context: &Context, bench: &Bench) -> Result<ExitCode, CliError
 
 /// One round in a process of its own: what this one kept from the round before
 /// is no part of the next one's memory or pace.
-fn round(within: &Path, callers: usize, seconds: f64) -> Result<Figures, CliError> {
-    let program = std::env::current_exe().map_err(unusable)?;
+fn in_a_process(place: &Path, callers: usize, seconds: f64) -> Result<Figures, CliError> {
+    let (callers, seconds) = (callers.to_string(), seconds.to_string());
+    let output = own_process(|command| {
+        command.args(["--callers", &callers, "--seconds", &seconds, "--round"]).arg(place);
+    })?;
+    Figures::read(&output).ok_or_else(|| failed("printed no figures"))
+}
+
+/// What this program prints when it is run as a part of the measurement.
+fn own_process(arguments: impl FnOnce(&mut Command)) -> Result<Vec<u8>, CliError> {
+    let program = std::env::current_exe().map_err(|error| failed(error.kind()))?;
     let mut command = Command::new(program);
-    command.args(["--json", "bench", "--rounds", "1", "--callers"]).arg(callers.to_string());
-    command.arg("--seconds").arg(seconds.to_string()).arg("--dir").arg(within);
-    let output = command.stderr(Stdio::inherit()).output().map_err(unusable)?;
-    let figures = Figures::read(&output.stdout).filter(|_| output.status.success());
-    figures.ok_or_else(|| CliError::new("bench_process", "a round did not end well", UNUSABLE))
+    command.args(["--json", "bench"]);
+    arguments(&mut command);
+    let output = command.output().map_err(|error| failed(error.kind()))?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    Err(failed(figures::error_of(&output.stderr).unwrap_or_else(|| output.status.to_string())))
+}
+
+fn failed(why: impl std::fmt::Display) -> CliError {
+    CliError::new("bench_process", format!("a process of the measurement: {why}"), UNUSABLE)
 }
 
 /// One store under load, audited; then the yardstick on the same disk.
 fn figures(place: &Path, callers: usize, seconds: f64) -> Result<Figures, CliError> {
     let load = Load::open(place)?;
     let ran = load.run(callers, seconds)?;
+    if ran.latencies_us.is_empty() {
+        return Err(CliError::usage("no action ended in so short a time; give more --seconds"));
+    }
     let memory_mib = peak_memory_mib();
     let start = Instant::now();
     let report = audit(load.control(), &AuditOptions::default())?;
@@ -125,13 +149,11 @@ fn figures(place: &Path, callers: usize, seconds: f64) -> Result<Figures, CliErr
 /// The yardstick holds all rows in memory, so it runs in a process of its own:
 /// this one's memory is the store's.
 fn replayed_s(place: &Path) -> Result<f64, CliError> {
-    let program = std::env::current_exe().map_err(unusable)?;
-    let output = Command::new(program).args(["bench", "--replay"]).arg(place).output().map_err(unusable)?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let micros = text.trim().parse::<f64>().ok().filter(|_| output.status.success());
-    micros
-        .map(|micros| micros / 1e6)
-        .ok_or_else(|| CliError::new("bench_yardstick", "the yardstick did not end well", UNUSABLE))
+    let output = own_process(|command| {
+        command.arg("--replay").arg(place);
+    })?;
+    let micros = String::from_utf8_lossy(&output).trim().parse::<f64>();
+    micros.map(|micros| micros / 1e6).map_err(|_| failed("the yardstick printed no time"))
 }
 
 fn replay(context: &Context, place: &Path) -> Result<ExitCode, CliError> {
@@ -139,7 +161,8 @@ fn replay(context: &Context, place: &Path) -> Result<ExitCode, CliError> {
     load::make_private_file(&raw).map_err(unusable)?;
     let database = place.join(onceseal::store::place::DATABASE);
     let replay = yardstick::replay(&database, &raw, PREAMBLE, usize::MAX)?;
-    context.out.text(&format!("{}\n", replay.elapsed.as_micros()))?;
+    let micros = i64::try_from(replay.elapsed.as_micros()).unwrap_or(i64::MAX);
+    context.out.line(&Value::Integer(micros))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -163,6 +186,7 @@ impl Scratch {
     fn new(within: Option<&Path>) -> Result<Scratch, CliError> {
         use std::os::unix::fs::DirBuilderExt;
         let within = within.map_or_else(std::env::temp_dir, Path::to_owned);
+        let within = within.canonicalize().map_err(unusable)?;
         let path = within.join(format!("onceseal-bench-{}", std::process::id()));
         std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(unusable)?;
         Ok(Scratch(path))

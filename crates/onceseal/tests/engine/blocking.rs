@@ -125,3 +125,21 @@ fn a_facade_that_is_dropped_inside_an_async_runtime_does_not_panic() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async move { drop(control) });
 }
+
+#[test]
+fn a_task_that_has_used_up_its_share_is_answered_although_it_blocks() {
+    let control = Control::memory(policy(POLICY), clock()).expect("a store");
+    let store = control.engine().store();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let answer = runtime.block_on(std::future::poll_fn(|context| {
+        loop {
+            let mut step = std::pin::pin!(tokio::task::coop::consume_budget());
+            if step.as_mut().poll(context).is_pending() {
+                break;
+            }
+        }
+        let ticket = store.submit(onceseal::core::command::Command::Create).expect("a ticket");
+        std::task::Poll::Ready(ticket.wait())
+    }));
+    assert_eq!(answer.expect("decided"), Reply::Done { changed: false });
+}

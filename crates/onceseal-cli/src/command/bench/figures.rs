@@ -61,6 +61,14 @@ impl Figures {
     }
 }
 
+/// What a process of the measurement says went wrong.
+pub(super) fn error_of(stderr: &[u8]) -> Option<String> {
+    let line = stderr.trim_ascii().rsplit(|byte| *byte == b'\n').next()?;
+    let document = json::read(line, &Limits::RESULT).ok()?;
+    let error = document.as_object()?.get("error")?.as_object()?;
+    error.get("message")?.as_text().map(str::to_owned)
+}
+
 pub(super) fn document(rows: &[Figures]) -> Object {
     let mut object = Object::new();
     object.insert("figures", Value::List(rows.iter().map(Figures::json).collect()));

@@ -5,9 +5,10 @@ use std::process::{Command, ExitCode, Stdio};
 
 use onceseal::core::json::{self, Limits, Object, Value};
 
+use super::failed;
 use super::load::Load;
 use crate::context::Context;
-use crate::error::{CliError, UNUSABLE};
+use crate::error::CliError;
 
 /// One process: prints its actions and its worst wait.
 pub(super) fn child(context: &Context, place: &Path, seconds: f64) -> Result<ExitCode, CliError> {
@@ -27,21 +28,19 @@ pub(super) fn run(
     processes: usize,
     seconds: f64,
 ) -> Result<ExitCode, CliError> {
-    let failed =
-        |what: &str| CliError::new("bench_process", format!("a process of the bench {what}"), UNUSABLE);
     let place = scratch.join("shared");
     // Made before they start, so that none of them pays for it.
     Load::open(&place)?.control().close();
-    let program = std::env::current_exe().map_err(super::unusable)?;
+    let program = std::env::current_exe().map_err(|error| failed(error.kind()))?;
     let mut running = Vec::new();
     for _ in 0..processes {
         let mut command = Command::new(&program);
         command.args(["bench", "--seconds", &seconds.to_string(), "--child"]).arg(&place);
-        running.push(command.stdout(Stdio::piped()).spawn().map_err(super::unusable)?);
+        running.push(command.stdout(Stdio::piped()).spawn().map_err(|error| failed(error.kind()))?);
     }
     let mut shares = Vec::new();
     for process in running {
-        let output = process.wait_with_output().map_err(super::unusable)?;
+        let output = process.wait_with_output().map_err(|error| failed(error.kind()))?;
         if !output.status.success() {
             return Err(failed("did not end well"));
         }
