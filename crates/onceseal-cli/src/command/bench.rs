@@ -5,6 +5,7 @@
 
 mod figures;
 mod load;
+mod operations;
 mod processes;
 
 use std::path::{Path, PathBuf};
@@ -42,6 +43,12 @@ pub(crate) struct Bench {
     /// Measure so many processes with one caller each on one file instead
     #[arg(long, value_name = "N")]
     processes: Option<usize>,
+    /// Measure operations instead: accepted by the callers, carried out by one worker
+    #[arg(long)]
+    operations: bool,
+    /// So many operations wait when the worker begins, at least
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "operations")]
+    backlog: u64,
     /// One round, in this new directory
     #[arg(long, hide = true)]
     round: Option<PathBuf>,
@@ -71,6 +78,10 @@ pub(crate) fn run(context: &Context, bench: &Bench) -> Result<ExitCode, CliError
     let scratch = Scratch::new(bench.dir.as_deref())?;
     if let Some(processes) = bench.processes {
         return processes::run(context, &scratch.0, processes, bench.seconds);
+    }
+    if bench.operations {
+        let callers = bench.callers.last().copied().unwrap_or(1);
+        return operations::run(context, &scratch.0, callers, bench.seconds, bench.backlog);
     }
     let mut rows = Vec::new();
     for callers in &bench.callers {

@@ -17,7 +17,7 @@ use crate::error::CliError;
 /// About 300 bytes of arguments with this text beside the others.
 const NOTE: usize = 230;
 
-const ACTION: &str = "stripe.refund";
+pub(super) const ACTION: &str = "stripe.refund";
 
 const POLICY: &str = r#"
 schema: onceseal.policy/v1
@@ -71,6 +71,10 @@ impl Load {
         &self.control
     }
 
+    pub(super) const fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
     /// Runs complete actions until the time is over: one caller on a thread of
     /// its own, as a script does it, more of them as tasks.
     pub(super) fn run(&self, callers: usize, seconds: f64) -> Result<Ran, CliError> {
@@ -107,12 +111,17 @@ struct Numbers(Arc<AtomicU64>);
 
 impl Numbers {
     fn arguments(&self) -> Object {
-        let mut arguments = Object::new();
-        arguments.insert("payment_id", format!("txn_{}", self.0.fetch_add(1, Ordering::Relaxed)));
-        arguments.insert("amount", Value::Integer(2_000));
-        arguments.insert("note", "x".repeat(NOTE));
-        arguments
+        arguments(self.0.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+/// About 300 bytes.
+pub(super) fn arguments(number: u64) -> Object {
+    let mut arguments = Object::new();
+    arguments.insert("payment_id", format!("txn_{number}"));
+    arguments.insert("amount", Value::Integer(2_000));
+    arguments.insert("note", "x".repeat(NOTE));
+    arguments
 }
 
 fn script(control: &blocking::Control, numbers: &Numbers, end: Instant) -> Result<Vec<u64>, onceseal::Error> {
