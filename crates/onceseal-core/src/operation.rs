@@ -6,6 +6,7 @@
 //! the call that asked for it, and the contract under which it is carried out.
 
 mod call;
+mod catalogue;
 mod claim;
 mod dispatch;
 pub mod event;
@@ -14,9 +15,11 @@ mod manage;
 mod order;
 mod query;
 mod recovery;
+pub mod result;
 mod standing;
 
 pub use call::{CallPrivate, CallRow, evolve as evolve_call};
+pub use catalogue::{Category, ModelCode, Remedy};
 pub use claim::{Claim, GiveBack, Postpone};
 pub use dispatch::Dispatch;
 pub use event::Intent;
