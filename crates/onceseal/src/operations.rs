@@ -13,6 +13,8 @@ mod filling;
 mod program;
 #[cfg(feature = "http")]
 mod request;
+#[cfg(feature = "schema")]
+mod schema;
 mod tool;
 mod worker;
 

@@ -115,6 +115,8 @@ fn tools_that_cannot_be_are_refused_with_the_reason() {
         ("refund: { recovery: same_key, command: { run: [sh] } }", "key_ttl"),
         ("refund: { lease: 10s, command: { run: [sh] } }", "request_timeout must be shorter"),
         ("refund: { colour: red, command: { run: [sh] } }", "`colour` is not known"),
+        ("refund: { input: { type: nonsense }, command: { run: [sh] } }", "input: "),
+        ("refund: { input: { $ref: \"http://x/y\" }, command: { run: [sh] } }", "input: "),
         ("refund: {}", "one of command and http is needed"),
         ("refund: { http: { url: \"https://{host}/x\" } }", "a host without placeholders"),
         ("refund: { http: { url: \"ftp://x/y\" } }", "begins with https:// or http://"),
@@ -129,6 +131,41 @@ fn tools_that_cannot_be_are_refused_with_the_reason() {
     }
     project.set_policy(POLICY);
     assert_eq!(project.run(&["worker", "--until-dry", "--json"]).error()["code"], "usage");
+}
+
+#[test]
+fn arguments_are_held_against_the_tools_schema_and_no_value_is_told() {
+    let schema = "input:
+      type: object
+      required: [payment, amount]
+      additionalProperties: false
+      properties:
+        payment: { type: string, pattern: \"^p[0-9]+$\" }
+        amount: { type: integer, minimum: 1 }";
+    let project = scripted("echo x >> calls\n", schema);
+    for (payment, amount) in
+        [("payment=hunter2", "amount:=1"), ("payment=p1", "amount:=0"), ("payment=p1", "other:=1")]
+    {
+        let line = dispatch(payment, amount, "k1");
+        let ran = project.run(&[&line[..], &["--json"]].concat());
+        assert_eq!((ran.code, ran.error()["code"].as_str()), (2, Some("invalid_argument")), "{ran:?}");
+        assert!(!ran.stderr.contains("hunter2"), "{ran:?}");
+    }
+    assert_eq!(project.items(&["actions", "list"]).len(), 0);
+    project.ok(&dispatch("payment=p1", "amount:=1", "k1"));
+    project.ok(&["worker", "--until-dry"]);
+    assert_eq!(project.read("calls"), "x\n");
+}
+
+#[test]
+fn a_result_that_is_not_such_as_the_tool_returns_is_withheld_and_the_effect_stays_committed() {
+    let schema = "output: { type: object, required: [receipt] }";
+    let project = scripted("echo x >> calls\n", schema);
+    project.ok(&dispatch("payment=p1", "amount:=1", "k1"));
+    project.ok(&["worker", "--until-dry"]);
+    let committed = project.items(&["operations", "list", "--state", "committed"]);
+    let receipt = project.json(&["receipts", "show", committed[0]["receipt"].as_str().expect("a receipt")]);
+    assert_eq!(receipt["value"]["unstorable"], "output_contract_violation");
 }
 
 /// A line that the program prints.

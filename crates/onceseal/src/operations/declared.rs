@@ -7,9 +7,12 @@ use super::Tool;
 use super::program::Program;
 #[cfg(feature = "http")]
 use super::request::Remote;
+#[cfg(feature = "schema")]
+use super::schema::Schemas;
+use super::tool::Handler;
 
 /// What of a contract may be written in the file.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 13] = [
     "revisions",
     "recovery",
     "key_ttl",
@@ -19,6 +22,8 @@ const KEYS: [&str; 11] = [
     "deadline",
     "request_timeout",
     "business_rule",
+    "input",
+    "output",
     "command",
     "http",
 ];
@@ -38,6 +43,8 @@ pub struct ToolError {
 pub struct Declared {
     contract: Object,
     kind: Kind,
+    #[cfg(feature = "schema")]
+    schemas: Schemas,
 }
 
 #[derive(Debug, Clone)]
@@ -77,10 +84,21 @@ impl Declared {
             }
             _ => return Err("one of command and http is needed, as a mapping".to_owned()),
         };
+        #[cfg(feature = "schema")]
+        let schemas = Schemas::parse(entry)?;
+        #[cfg(not(feature = "schema"))]
+        if ["input", "output"].iter().any(|name| entry.get(name).is_some()) {
+            return Err("input, output: this program was built without JSON Schemas".to_owned());
+        }
         let mut contract = entry.clone();
         contract.insert("name", name);
         tool::Tool::compile(&contract).map_err(|error| error.to_string())?;
-        Ok(Declared { contract, kind })
+        Ok(Declared {
+            contract,
+            kind,
+            #[cfg(feature = "schema")]
+            schemas,
+        })
     }
 
     /// The tool, able to do what it declares.
@@ -91,7 +109,7 @@ impl Declared {
         let name = self.contract.get("name").and_then(Value::as_text).unwrap_or_default().to_owned();
         let failed = |problem: String| ToolError { tool: name.clone(), problem };
         let tool = match &self.kind {
-            Kind::Command(program) => Tool::new(&self.contract, program.clone()),
+            Kind::Command(program) => self.checked(program.clone()),
             #[cfg(feature = "http")]
             Kind::Http(remote) => {
                 let compiled =
@@ -99,9 +117,19 @@ impl Declared {
                 let timeout = compiled.contract.request_timeout.to_std();
                 let client = crate::http::Client::builder().timeout(timeout).build();
                 let client = client.map_err(|error| failed(error.to_string()))?;
-                Tool::new(&self.contract, remote.with(client))
+                self.checked(remote.with(client))
             }
         };
         tool.map_err(|error| failed(error.to_string()))
+    }
+
+    #[cfg(feature = "schema")]
+    fn checked(&self, handler: impl Handler) -> Result<Tool, tool::ContractError> {
+        Tool::new(&self.contract, self.schemas.around(handler))
+    }
+
+    #[cfg(not(feature = "schema"))]
+    fn checked(&self, handler: impl Handler) -> Result<Tool, tool::ContractError> {
+        Tool::new(&self.contract, handler)
     }
 }
