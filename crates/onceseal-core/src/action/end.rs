@@ -11,6 +11,7 @@ use crate::journal::{Body, Refs};
 use crate::operation;
 use crate::reply::Reply;
 use crate::stream::StreamId;
+use crate::time::Span;
 use crate::view::Halt;
 
 impl From<Outcome> for Answer {
@@ -46,7 +47,7 @@ pub(crate) fn end(case: &mut Case<'_>, end: End) -> ReceiptId {
 
 /// Ends the action that holds this attempt, if it is recorded and still runs.
 /// An operation whose outcome is not known goes on instead where its contract
-/// lets it.
+/// lets it, not sooner than `after`.
 pub(crate) fn end_held(
     case: &mut Case<'_>,
     action: ActionId,
@@ -54,10 +55,11 @@ pub(crate) fn end_held(
     fence: u64,
     result: Answer,
     code: Option<Code>,
+    after: Span,
 ) -> Result<Option<ReceiptId>, Halt> {
     match case.view.action(action)? {
         Some(row) if row.runs(effect, fence) => {
-            if result == Answer::Ambiguous && operation::goes_on(case, action, row, code)? {
+            if result == Answer::Ambiguous && operation::goes_on(case, action, row, code, after)? {
                 return Ok(None);
             }
         }

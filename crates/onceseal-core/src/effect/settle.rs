@@ -67,8 +67,8 @@ pub struct Settle {
     pub error: Option<String>,
     /// Its result as canonical JSON text, at most 64 KiB.
     pub result: Option<String>,
-    /// If it failed and is a worker's: when it is attempted again, from now;
-    /// absent, when a person says so.
+    /// If it is a worker's: not attempted again sooner than this from now.
+    /// Absent, what failed is attempted again when a person says so.
     pub again: Option<Span>,
 }
 
@@ -135,14 +135,20 @@ pub(crate) fn settle(case: &mut Case<'_>, settle: &Settle) -> Result<Reply, Halt
     if !holds(&row, holding) {
         return late(case, &row, settle);
     }
-    match (row.state, settle.outcome) {
+    // An attempt that repeats an unknown one speaks for itself alone: that it was
+    // not executed says nothing of the one before.
+    let outcome = match settle.outcome {
+        O::Failed if row.claimed_from == Some(S::Ambiguous) => O::Ambiguous,
+        outcome => outcome,
+    };
+    match (row.state, outcome) {
         (S::Executing, _) | (S::Reserved, O::Ambiguous) => {
-            let receipt = record(case, settle)?;
-            Ok(Reply::Settled { state: settle.outcome.into(), receipt, repeated: false })
+            let receipt = record(case, settle, outcome)?;
+            Ok(Reply::Settled { state: outcome.into(), receipt, repeated: false })
         }
         (S::Ambiguous, O::Committed | O::Failed) if row.lapsed_unanswered() => {
-            let receipt = record(case, settle)?;
-            Ok(Reply::Settled { state: settle.outcome.into(), receipt, repeated: false })
+            let receipt = record(case, settle, outcome)?;
+            Ok(Reply::Settled { state: outcome.into(), receipt, repeated: false })
         }
         // It was, and the operation waits for another attempt since.
         (S::Queued | S::Released, O::Failed) => {
@@ -175,15 +181,18 @@ pub(super) fn again(case: &Case<'_>, row: &EffectRow) -> Result<Reply, Halt> {
     Ok(Reply::Settled { state: row.state, receipt, repeated: true })
 }
 
-fn record(case: &mut Case<'_>, settle: &Settle) -> Result<Option<ReceiptId>, Halt> {
+fn record(case: &mut Case<'_>, settle: &Settle, outcome: Outcome) -> Result<Option<ReceiptId>, Halt> {
     let Holding { effect, action, fence } = settle.attempt;
     let (sealed, payload) = sealed(case, settle);
-    let data = Settled { code: settle.code.clone(), fence, outcome: settle.outcome };
+    let data = Settled { code: settle.code.clone(), fence, outcome };
     let refs = Refs { action: Some(action), ..Refs::NONE };
     case.record_with(effect, refs, Body::EffectSettled(data, sealed), payload);
-    let answer = Answer::from(settle.outcome);
-    match settle.outcome {
-        Outcome::Ambiguous => end_held(case, action, &effect, fence, answer, Some(Code::Ambiguous)),
+    let answer = Answer::from(outcome);
+    match outcome {
+        Outcome::Ambiguous => {
+            let code = Some(Code::Ambiguous);
+            end_held(case, action, &effect, fence, answer, code, settle.again.unwrap_or(Span::ZERO))
+        }
         Outcome::Failed if operation::not_executed(case, action, &effect, fence, settle.again)? => Ok(None),
         _ => answer_held(case, action, &effect, fence, answer, Source::Holder, false),
     }

@@ -10,7 +10,9 @@ use crate::hash::Hash;
 use crate::id::ActionId;
 use crate::journal::{Body, Refs};
 use crate::operation::provider_key;
-use crate::operation::recovery::{Next, Redelivery, come_to_nothing, hand_back, put_off, redelivery};
+use crate::operation::recovery::{
+    Next, Redelivery, come_to_nothing, hand_back, longest, put_off, redelivery,
+};
 use crate::operation::standing::standing;
 use crate::policy::Verdict;
 use crate::reply::{Job, Question, Reply};
@@ -106,7 +108,7 @@ pub(crate) fn claim(case: &mut Case<'_>, claim: &Claim) -> Result<Reply, Halt> {
             approval: row.approval,
             fence: effect.fence + 1,
             lease,
-            deadline: tool.contract.deadline,
+            deadline: longest(&tool.contract, &effect, case.now),
             begun: claim.begin,
             again,
         },

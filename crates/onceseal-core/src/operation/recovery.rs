@@ -58,19 +58,33 @@ pub(super) fn redelivery(contract: &Contract, effect: &EffectRow, lease: Span, n
     }
 }
 
-/// Has an operation go on whose outcome is not known, if its contract lets it.
+/// How long an attempt may last, however often renewed: no request of it goes
+/// out under a key that the remote has forgotten.
+pub(super) fn longest(contract: &Contract, effect: &EffectRow, now: Timestamp) -> Span {
+    match contract.recovery {
+        Recovery::SameKey { key_ttl } => {
+            let forgotten = effect.first_begun_at.unwrap_or(now) + key_ttl;
+            contract.deadline.min(forgotten.since(now))
+        }
+        Recovery::Never | Recovery::Ask { .. } => contract.deadline,
+    }
+}
+
+/// Has an operation go on whose outcome is not known, if its contract lets it;
+/// not sooner than `after`.
 pub(crate) fn goes_on(
     case: &mut Case<'_>,
     action: ActionId,
     row: &ActionRow,
     code: Option<Code>,
+    after: Span,
 ) -> Result<bool, Halt> {
     let Some(operation) = &row.operation else { return Ok(false) };
     let Some(effect) = case.view.effect(&operation.effect)? else { return Err(Halt::Unreadable) };
     let contract = &case.pinned.tool(operation.contract)?.contract;
     let due = match redelivery(contract, effect, contract.lease, case.now) {
-        Redelivery::Permitted => case.now,
-        Redelivery::Ask { from } => from.max(case.now),
+        Redelivery::Permitted => case.now + after,
+        Redelivery::Ask { from } => from.max(case.now + after),
         Redelivery::Never => return Ok(false),
     };
     if due > operation.until {

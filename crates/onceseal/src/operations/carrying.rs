@@ -20,6 +20,7 @@ use crate::attempt::{Again, Held};
 use crate::claim::Unclaimed;
 use crate::control::Control;
 use crate::error::Error;
+use crate::executed::Failure;
 use crate::moment::Moment;
 use crate::permit::secrets_under;
 
@@ -134,6 +135,11 @@ async fn attempted(
     let secrets = secrets_under(control, job.policy, tool.name(), &arguments).await?;
     let (handler, fence) = (tool.clone(), attempt.fence);
     let again: Again = Arc::new(move |failure| match failure {
+        // If the contract lets it be made again, then not at once.
+        Some(failure @ Failure::Unknown { .. }) => {
+            let again = handler.handler().again(failure, fence);
+            Some(Span::from_std(again.unwrap_or_else(|| pause(fence))))
+        }
         Some(failure) => handler.handler().again(failure, fence).map(Span::from_std),
         None => Some(Span::from_std(pause(fence))),
     });
