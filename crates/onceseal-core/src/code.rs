@@ -150,7 +150,7 @@ codes! {
 
     /// No such tool, or no such contract of it.
     ToolUnknown = 100 => "tool_unknown", Never,
-        "no such contract of this tool is active; `onceseal tools list` shows those that are";
+        "there is no such tool, or its contract is active no more; tools stand in the section `tools` of the configuration";
     /// The host names the call in a way that cannot be.
     CallInvalid = 101 => "call_invalid", Never,
         "a name of the call is missing, blank or too long, or its provider profile is unknown";
@@ -177,7 +177,7 @@ codes! {
         "this reference belongs to another request; ask with the request and key that were dispatched";
     /// It did not happen.
     NotExecuted = 109 => "not_executed", Later,
-        "it is known that nothing was done; the effect is free, and an operation waits for `onceseal operations retry`";
+        "it is known that nothing was done; it may be tried again, an operation by `onceseal operations retry`";
     /// It was not carried out in time.
     TooLate = 110 => "too_late", Never,
         "it was not carried out within the time its contract gives; `onceseal operations retry` or cancel it";

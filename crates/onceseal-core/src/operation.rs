@@ -35,4 +35,4 @@ pub(crate) use dispatch::{dispatch, reads as dispatch_reads};
 pub(crate) use manage::{cancel, retry};
 pub(crate) use order::{Order, Rule, queue};
 pub(crate) use query::query;
-pub(crate) use recovery::{goes_on, hand_back, not_executed};
+pub(crate) use recovery::{give_up, goes_on, hand_back, not_executed};

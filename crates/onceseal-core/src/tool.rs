@@ -9,7 +9,6 @@ pub mod event;
 use std::sync::Arc;
 
 use crate::case::Case;
-use crate::code::Code;
 use crate::hash::Hash;
 use crate::journal::{Body, Event, Refs};
 use crate::pack::Corrupt;
@@ -33,9 +32,9 @@ record! {
     }
 }
 
-/// How many contracts of one tool may be active: a few revisions on their way
-/// out, and the one on its way in.
-const ACTIVE_MAX: usize = 16;
+/// How many contracts of one tool may be active; beyond it the oldest goes, and
+/// with it what still waits under it is parked.
+const ACTIVE_MAX: usize = 64;
 
 /// Make a contract of a tool active, or active no more.
 #[derive(Debug, Clone)]
@@ -68,8 +67,9 @@ pub(crate) fn declare(case: &mut Case<'_>, declare: &Declare) -> Result<Reply, H
             if active.contains(&tool.digest) {
                 return Ok(Reply::Done { changed: false });
             }
-            if active.len() >= ACTIVE_MAX {
-                return Ok(Code::OutOfBounds.into());
+            if let (true, Some(oldest)) = (active.len() >= ACTIVE_MAX, active.first().copied()) {
+                let body = Body::ToolRetired(Retired { contract: oldest }, crate::journal::Nothing {});
+                case.record(stream, Refs::NONE, body);
             }
             let payload = case.payload(&tool.text);
             let sealed =

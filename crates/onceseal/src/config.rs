@@ -156,7 +156,8 @@ impl Config {
     /// # Errors
     /// What is wrong with it, and where.
     pub fn load(path: &Path) -> Result<Config, ConfigError> {
-        Config::parse(&Config::read(path)?)
+        let directory = path.parent().unwrap_or(Path::new("")).to_owned();
+        Config::of(&Config::read(path)?, &std::path::absolute(&directory).unwrap_or(directory))
     }
 
     /// Reads the settings of a file, whatever its policy says: answering,
@@ -173,9 +174,14 @@ impl Config {
     /// # Errors
     /// What is wrong with it, and where.
     pub fn parse(file: &[u8]) -> Result<Config, ConfigError> {
+        Config::of(file, Path::new("."))
+    }
+
+    fn of(file: &[u8], directory: &Path) -> Result<Config, ConfigError> {
         let mut document = Document::read(file)?;
         let settings = take_settings(&mut document)?;
-        let tools = document.take("tools").map_or(Ok(Vec::new()), |section| Declared::all(&section))?;
+        let tools =
+            document.take("tools").map_or(Ok(Vec::new()), |section| Declared::all(&section, directory))?;
         // Compiled from the document first: its errors know their line.
         Policy::from_document(&document)?;
         let policy = Arc::new(ActivePolicy::compile(document.value())?);

@@ -27,8 +27,10 @@ use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::hash::Hash;
 use onceseal_core::id::ActionId;
+use onceseal_core::journal::Row;
 use onceseal_core::operation::{Cancel, Retry};
 use onceseal_core::reply::Reply;
+use onceseal_core::stream::StreamKind;
 use onceseal_core::tool::Declare;
 use onceseal_store::read::Page;
 
@@ -42,6 +44,7 @@ pub use worker::{Drained, Worker};
 
 use crate::control::{Control, accepted, refused};
 use crate::error::Error;
+use crate::views::{Filter, state_numbers};
 
 /// The tools of a program. Cheap to clone.
 #[derive(Clone)]
@@ -89,6 +92,28 @@ impl Operations {
     /// A worker that carries these tools out.
     pub fn worker(&self) -> Worker {
         Worker::new(self.clone())
+    }
+
+    /// How many operations wait under contracts that these tools have not, of the
+    /// oldest thousand that wait: another program must carry them out.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn strays(&self) -> Result<usize, Error> {
+        let known = self.tools.clone();
+        let strays = move |control: &Control| {
+            let state = state_numbers(StreamKind::Action).into_iter().find(|(_, name)| *name == "queued");
+            let filter = Filter { state: state.map(|(number, _)| number), ..Filter::default() };
+            let page = control.list(StreamKind::Action, &filter, 1_000)?;
+            let stray = |row: &Row| match row {
+                Row::Action(row) => {
+                    row.operation.as_ref().is_some_and(|op| !known.contains_key(&op.contract))
+                }
+                _ => false,
+            };
+            Ok(page.items.iter().filter(|(_, row)| stray(row)).count())
+        };
+        self.control.aside(strays).await
     }
 
     /// Where an operation stands, by its reference, for whoever answers for this

@@ -47,7 +47,7 @@ fn word(code: &str) -> String {
 }
 
 /// The stored form of a result: its canonical text, or what stands in for it.
-fn storable(value: &Value, secrets: &Secrets) -> Option<String> {
+pub(crate) fn storable(value: &Value, secrets: &Secrets) -> Option<String> {
     if *value == Value::Null {
         return None;
     }

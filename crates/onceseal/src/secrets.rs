@@ -25,6 +25,15 @@ const DEPTH: usize = 3;
 #[derive(Clone, Default)]
 pub(crate) struct Secrets(Vec<String>);
 
+impl From<Vec<String>> for Secrets {
+    fn from(mut values: Vec<String>) -> Secrets {
+        values.retain(|text| text.chars().count() >= SHORTEST);
+        values.sort();
+        values.dedup();
+        Secrets(values)
+    }
+}
+
 impl Secrets {
     /// Those at these paths; a path that is stopped by a value hides all of it.
     pub(crate) fn of(arguments: &Object, paths: &[ArgumentPath]) -> Secrets {
@@ -42,10 +51,7 @@ impl Secrets {
                 }
             }
         }
-        found.retain(|text| text.chars().count() >= SHORTEST);
-        found.sort();
-        found.dedup();
-        Secrets(found)
+        Secrets::from(found)
     }
 
     /// Whether there is nothing to hide.

@@ -118,6 +118,17 @@ impl Control {
         }
     }
 
+    /// The effect in this stream.
+    ///
+    /// # Errors
+    /// The store cannot be read, or the row does not decode.
+    pub fn effect_at(&self, stream: &StreamId) -> Result<Option<EffectRow>, Error> {
+        match self.row(stream)? {
+            Some(Row::Effect(row)) => Ok(Some(row)),
+            _ => Ok(None),
+        }
+    }
+
     /// An action by its id.
     ///
     /// # Errors

@@ -5,15 +5,16 @@ use std::process::ExitCode;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use onceseal::config::Config;
-use onceseal::core::action::ActionRow;
+use onceseal::core::action::{ActionRow, Answer};
 use onceseal::core::code::Code;
+use onceseal::core::effect::{EffectRow, EffectState};
 use onceseal::core::id::{ActionId, ApprovalId};
 use onceseal::core::journal::Row;
 use onceseal::core::json::{Object, Value};
 use onceseal::core::reply::Reply;
 use onceseal::core::stream::StreamKind;
 use onceseal::core::time::Span;
-use onceseal::operations::{Declared, Operations as Tools, Tool};
+use onceseal::operations::{Declared, Operations as Tools, Standing, Tool};
 use onceseal::views::action_state;
 use onceseal::{Control, render};
 
@@ -23,9 +24,9 @@ use super::exec::approval;
 use super::exec::told::not_run;
 use super::list::{self, Pages};
 use crate::context::{Context, wait};
-use crate::error::{CliError, UNUSABLE};
+use crate::error::{CliError, REFUSED, UNUSABLE};
 use crate::table::{Cell, Table, fields, state_style};
-use crate::text::{age, literal, shown};
+use crate::text::{age, literal, shell, shown};
 
 /// What to do with operations.
 #[derive(Debug, Subcommand)]
@@ -65,9 +66,9 @@ pub(crate) struct Dispatch {
 /// Which operations.
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Those in this state
-    #[arg(long, default_value = "queued", value_parser = PossibleValuesParser::new(STATES))]
-    state: String,
+    /// Only those in this state
+    #[arg(long, value_parser = PossibleValuesParser::new(STATES))]
+    state: Option<String>,
     /// Only those accepted at least so long ago
     #[arg(long, value_name = "TIME", value_parser = list::span)]
     older_than: Option<Span>,
@@ -131,11 +132,20 @@ fn dispatch(context: &Context, dispatch: &Dispatch) -> Result<ExitCode, CliError
         object.insert("repeated", now.repeated);
         object.insert("policy_activated", context.activated());
         context.out.document(object)?;
-        return Ok(ExitCode::SUCCESS);
+    } else {
+        let repeated = if now.repeated { " (dispatched before)" } else { "" };
+        context.out.text(&format!("{} {}{repeated}\n", now.status_ref, action_state(&row.state)))?;
     }
-    let repeated = if now.repeated { " (dispatched before)" } else { "" };
-    context.out.text(&format!("{} {}{repeated}\n", now.status_ref, action_state(&row.state)))?;
-    Ok(ExitCode::SUCCESS)
+    // It will not happen by itself, or nobody knows whether it did.
+    let stuck = match now.standing {
+        Standing::Queued { .. } | Standing::Running { .. } => false,
+        Standing::Ended { result, .. } => result != Answer::Committed,
+        Standing::Parked { .. } | Standing::Unknown => true,
+    };
+    if stuck && !context.out.is_json() {
+        context.out.note(&format!("next: onceseal operations show {}", now.status_ref));
+    }
+    Ok(ExitCode::from(if stuck { REFUSED } else { 0 }))
 }
 
 fn rendered(id: ActionId, row: &ActionRow) -> Result<Object, CliError> {
@@ -147,7 +157,8 @@ fn list(context: &Context, list: &List) -> Result<ExitCode, CliError> {
     let mut items = Vec::new();
     let mut next = None;
     if let Some(control) = context.read()? {
-        let filter = list.pages.filter(&control, StreamKind::Action, Some(&list.state), list.older_than)?;
+        let filter =
+            list.pages.filter(&control, StreamKind::Action, list.state.as_deref(), list.older_than)?;
         let page = control.list(StreamKind::Action, &filter, list.pages.limit())?;
         next = page.next.map(|cursor| cursor.to_string());
         let now = control.store().now();
@@ -158,7 +169,14 @@ fn list(context: &Context, list: &List) -> Result<ExitCode, CliError> {
             let object = as_object(value);
             let (proposal, intent) = (row.private.proposal.as_ref(), row.private.intent.as_deref());
             let text = |text: Option<&String>| Cell::from(text.map_or("-".to_owned(), |text| shown(text)));
-            let why = object.get("code").and_then(Value::as_text).unwrap_or("-").to_owned();
+            let said = last_word(&control, &row)?.and_then(|effect| effect.code);
+            let code = object.get("code").and_then(Value::as_text).map(str::to_owned);
+            let why = match (code, said) {
+                (Some(code), Some(said)) if code != said => format!("{code} ({})", shown(&said)),
+                (Some(code), _) => code,
+                (None, Some(said)) => shown(&said),
+                (None, None) => "-".to_owned(),
+            };
             table.row(vec![
                 text(intent.map(|intent| &intent.status_ref)),
                 age(now.since(row.created_at)).into(),
@@ -170,8 +188,16 @@ fn list(context: &Context, list: &List) -> Result<ExitCode, CliError> {
             items.push(object.into());
         }
     }
-    list::print(context, &format!("{} operations", list.state), items, &table, next)?;
+    let what = list.state.as_ref().map_or("operations".to_owned(), |state| format!("{state} operations"));
+    list::print(context, &what, items, &table, next)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What was last said of its attempts.
+fn last_word(control: &Control, row: &ActionRow) -> Result<Option<EffectRow>, CliError> {
+    let Some(operation) = &row.operation else { return Ok(None) };
+    let effect = control.effect_at(&operation.effect)?;
+    Ok(effect.filter(|effect| row.held.is_some_and(|(_, fence)| fence == effect.fence)))
 }
 
 /// The action of a reference, or the one that is named.
@@ -197,11 +223,22 @@ fn show(context: &Context, which: &str) -> Result<ExitCode, CliError> {
         context.out.document(object)?;
         return Ok(ExitCode::SUCCESS);
     }
-    context.out.text(&text(&control, id, &row, &arguments))?;
+    let effect = last_word(&control, &row)?;
+    context.out.text(&text(&control, id, &row, effect.as_ref(), &arguments))?;
+    let unknown = effect.as_ref().filter(|effect| effect.state == EffectState::Ambiguous);
+    if let Some(key) = unknown.and_then(|effect| effect.private.key.as_deref()) {
+        context.out.note(&format!("next: onceseal resolve {} --committed|--failed --reason '…'", shell(key)));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(control: &Control, id: ActionId, row: &ActionRow, arguments: &Object) -> String {
+fn text(
+    control: &Control,
+    id: ActionId,
+    row: &ActionRow,
+    effect: Option<&EffectRow>,
+    arguments: &Object,
+) -> String {
     let state = action_state(&row.state);
     let style = state_style(state);
     let quoted =
@@ -225,6 +262,15 @@ fn text(control: &Control, id: ActionId, row: &ActionRow, arguments: &Object) ->
     if let Some((_, fence)) = row.held {
         rows.push(("attempt", fence.to_string()));
     }
+    if let Some(effect) = effect {
+        rows.push(("effect", format!("{} {}", quoted(effect.private.key.as_ref()), effect.state)));
+        if let Some(code) = &effect.code {
+            rows.push(("last said", literal(&code.as_str().into())));
+        }
+        if let Some(error) = &effect.private.error {
+            rows.push(("note", literal(&error.as_str().into())));
+        }
+    }
     if let Some(receipt) = row.receipt() {
         rows.push(("receipt", receipt.to_string()));
     }
@@ -245,6 +291,7 @@ fn said(context: &Context, word: &Word, retry: bool) -> Result<ExitCode, CliErro
         None => parked(&control)?,
     };
     let mut items = Vec::new();
+    let mut failed = None;
     for id in ids {
         let (person, reason) = (person.clone(), word.reason.clone());
         let reply = match retry {
@@ -253,9 +300,16 @@ fn said(context: &Context, word: &Word, retry: bool) -> Result<ExitCode, CliErro
         };
         match reply {
             Ok(Reply::Done { .. }) => {}
-            // It is not waiting: said as it is.
-            Ok(_) => return Err(CliError::missing(Code::InvalidTransition).about("action", id.to_string())),
-            Err(error) => return Err(error.into()),
+            // One that cannot be does not stand in the way of the others.
+            no => {
+                let error = match no {
+                    Err(error) => CliError::from(error),
+                    // It is not waiting.
+                    Ok(_) => CliError::missing(Code::InvalidTransition),
+                };
+                failed = failed.or(Some(error.about("action", id.to_string())));
+                continue;
+            }
         }
         let row = control.action_row(id)?.ok_or_else(list::corrupt)?;
         if !context.out.is_json() {
@@ -271,7 +325,7 @@ fn said(context: &Context, word: &Word, retry: bool) -> Result<ExitCode, CliErro
         object.insert("person", person.to_string());
         context.out.document(object)?;
     }
-    Ok(ExitCode::SUCCESS)
+    failed.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
 /// Every operation that is parked.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use onceseal::core::json::{Object, Value};
 use onceseal::core::time::Span;
-use onceseal::operations::{Operations, Tool};
+use onceseal::operations::{Drained, Operations, Tool};
 
 use super::list;
 use super::operations::tools;
@@ -16,7 +16,8 @@ use crate::error::{CliError, REFUSED, UNUSABLE};
 /// Carry operations out until it is told to stop
 ///
 /// Works on the tools of the configuration. At SIGTERM or SIGINT nothing more is claimed, and what is under way is
-/// waited for; exit 0 if all of it ended, 1 if not: its outcome is recorded when its lease ends.
+/// waited for; exit 0 if all of it ended, 1 if not: its outcome is recorded when its lease ends. What could not be
+/// looked at is said on stderr, and makes it 1 too.
 #[derive(Debug, Args)]
 pub(crate) struct Worker {
     /// So many at once
@@ -47,25 +48,43 @@ pub(crate) fn run(context: &Context, worker: &Worker) -> Result<ExitCode, CliErr
             UNUSABLE,
         )
     })?;
-    let left = runtime.block_on(async {
+    let json = context.out.is_json();
+    let Drained { failed, left } = runtime.block_on(async {
         let operations = Operations::of(&control, tools).await?;
+        let strays = operations.strays().await?;
+        if strays > 0 {
+            context.out.note(&format!(
+                "note: {strays} operations wait under contracts that the configuration no longer has; \
+                 they are given up when their time is over, see `onceseal operations list --state queued`"
+            ));
+        }
         let working =
             operations.worker().at_once(usize::from(worker.at_once)).drain_for(worker.drain.to_std());
+        let working = working.tell(move |action, error| {
+            if !json {
+                eprintln!("{action}: {}: {error}", error.code());
+            }
+        });
         if worker.until_dry {
-            return working.run_dry().await.map(|()| 0);
+            return working.run_dry(stop()).await;
         }
         context.out.note(&format!("carrying out: {}", names.join(", ")));
-        working.run(stop()).await.map(|drained| drained.left)
+        working.run(stop()).await
     })?;
     runtime.shutdown_timeout(Duration::from_secs(1));
     if context.out.is_json() {
         let mut object = Object::new();
-        object.insert("left", Value::Integer(i64::try_from(left).unwrap_or(i64::MAX)));
+        for (name, number) in [("left", left), ("failed", failed)] {
+            object.insert(name, Value::Integer(i64::try_from(number).unwrap_or(i64::MAX)));
+        }
         context.out.document(object)?;
     } else if left > 0 {
-        context.out.note(&format!("{left} were still under way; their lease's end says what became of them"));
+        context.out.note(&format!(
+            "{left} were still under way and were stopped: what became of them is not known, see \
+             `onceseal effects list --state ambiguous`"
+        ));
     }
-    Ok(ExitCode::from(if left == 0 { 0 } else { REFUSED }))
+    Ok(ExitCode::from(if left + failed == 0 { 0 } else { REFUSED }))
 }
 
 /// SIGTERM or SIGINT.

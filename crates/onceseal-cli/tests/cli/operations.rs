@@ -55,7 +55,7 @@ fn an_operation_is_dispatched_once_and_carried_out_by_a_worker() {
         (Some(&*reference), Some(true))
     );
     assert_eq!(project.read("calls"), "", "nothing is done by dispatching");
-    assert_eq!(project.items(&["operations", "list"]).len(), 1);
+    assert_eq!(project.items(&["operations", "list", "--state", "queued"]).len(), 1);
     project.ok(&["worker", "--until-dry"]);
     project.ok(&["worker", "--until-dry"]);
     let calls = project.read("calls");
@@ -117,6 +117,14 @@ fn tools_that_cannot_be_are_refused_with_the_reason() {
         ("refund: { colour: red, command: { run: [sh] } }", "`colour` is not known"),
         ("refund: { input: { type: nonsense }, command: { run: [sh] } }", "input: "),
         ("refund: { input: { $ref: \"http://x/y\" }, command: { run: [sh] } }", "input: "),
+        ("refund: { business_rule: x, command: { run: [sh] } }", "`business_rule` is not known"),
+        ("refund: { recovery: ask, settle: 1m, command: { run: [sh] } }", "a command cannot be asked"),
+        ("refund: { recovery: ask, settle: 1m, http: { url: \"https://x/y\" } }", "needs http.status"),
+        ("refund: { key_ttl: 1h, command: { run: [sh] } }", "key_ttl: belongs to another recovery"),
+        ("refund: { revisions: { inptu: v2 }, command: { run: [sh] } }", "has input, output and effect"),
+        ("refund: { http: { method: 'A B', url: \"https://x/y\" } }", "http: "),
+        ("refund: { http: { url: \"https://x:99999/y\" } }", "http: "),
+        ("refund: { command: { run: [sh, --, \"{secret:KEY}\"] } }", "everybody sees"),
         ("refund: {}", "one of command and http is needed"),
         ("refund: { http: { url: \"https://{host}/x\" } }", "a host without placeholders"),
         ("refund: { http: { url: \"ftp://x/y\" } }", "begins with https:// or http://"),
@@ -194,7 +202,7 @@ fn ua_083_a_worker_that_is_told_to_stop_claims_nothing_more_and_waits_for_what_i
     std::fs::write(project.path("go"), "go\n").expect("it goes on");
     assert!(worker.wait().expect("it ends").success());
     assert_eq!(project.read("calls"), "x\n");
-    let queued = project.items(&["operations", "list"]);
+    let queued = project.items(&["operations", "list", "--state", "queued"]);
     assert_eq!(queued.len(), 1, "the other one waits for the next worker");
     assert_eq!(queued[0]["operation"]["idempotency_key"], "k2");
 }
@@ -267,7 +275,7 @@ tools:
       url: http://{address}/refunds/{{payment}}
       body: {{ amount: \"{{amount}}\" }}
       receipt: /id
-      status: {{ method: GET, url: \"http://{address}/refunds/{{payment}}\" }}
+      status: {{ url: \"http://{address}/refunds/{{payment}}\" }}
 "
         ));
         for n in 0..5 {

@@ -118,9 +118,13 @@ pub(crate) fn end_waiting(
     )))
 }
 
-/// Ends a ready action whose time is over.
+/// Ends a ready action whose time is over, and gives an operation up that no
+/// worker has carried out in time.
 pub(crate) fn lapse(case: &mut Case<'_>, stream: &StreamId) -> Result<Reply, Halt> {
     let action = ActionId(stream.name);
+    if let Some(changed) = operation::give_up(case, action)? {
+        return Ok(Reply::Done { changed });
+    }
     let over = case.view.action(action)?.is_some_and(|row| row.state.over(case.now));
     if over {
         let code = Some(Code::NotStarted);

@@ -181,6 +181,7 @@ impl ActionRow {
             keys.push(scope_key(operation.scope));
             if let ActionState::Queued { due } = self.state {
                 keys.push(outbox_key(operation.contract, due));
+                keys.push(Key::due(operation.until));
             }
         }
         if let Some(intent) = &self.private.intent {

@@ -217,7 +217,12 @@ pub fn evolve(
             }
         }
         (Body::EffectQueued(_, sealed), row) => {
-            EffectRow { holder: event.refs.action.ok_or(WRONG)?, ..wanted(row, at, sealed.key.as_ref()) }
+            // Why the last attempt did not happen is told until there is another.
+            let last = row.as_ref().map(|row| (row.code.clone(), row.private.error.clone()));
+            let (code, error) = last.unwrap_or_default();
+            let mut row = wanted(row, at, sealed.key.as_ref());
+            row.private.error = error;
+            EffectRow { holder: event.refs.action.ok_or(WRONG)?, code, ..row }
         }
         (_, Some(row)) => row,
         (_, None) => return Err(WRONG),
@@ -312,6 +317,12 @@ fn next(row: Option<&EffectRow>, body: &Body) -> Option<EffectState> {
         (Some(S::Queued), Body::EffectReleased(data, _)) if data.fence == fence => Some(S::Released),
         (Some(S::Reserved), Body::EffectReturned(data, _)) if data.fence == fence => row?.claimed_from,
         (Some(S::Reserved), Body::EffectBegun(data, _)) if data.fence == fence => Some(S::Executing),
+        // An attempt that repeats an unknown one speaks for itself alone.
+        (Some(S::Executing | S::Ambiguous), Body::EffectSettled(data, _))
+            if data.outcome == Outcome::Failed && row?.claimed_from == Some(S::Ambiguous) =>
+        {
+            None
+        }
         (Some(S::Executing), Body::EffectSettled(data, _)) if data.fence == fence => {
             Some(data.outcome.into())
         }

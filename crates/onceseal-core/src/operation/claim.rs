@@ -77,7 +77,7 @@ pub(crate) fn claim(case: &mut Case<'_>, claim: &Claim) -> Result<Reply, Halt> {
     if effect.holder != id || !waits {
         return Err(Halt::Unreadable);
     }
-    if let Some(code) = hindrance(case, id, &row, &operation)? {
+    if let Some(code) = hindrance(case, id, &row, &operation, effect.fence)? {
         return come_to_nothing(case, id, &operation, &effect, code);
     }
     let tool = case.pinned.tool(operation.contract)?.clone();
@@ -126,6 +126,7 @@ fn hindrance(
     id: ActionId,
     row: &ActionRow,
     operation: &Operation,
+    attempts: u64,
 ) -> Result<Option<Code>, Halt> {
     if case.now > operation.until {
         return Ok(Some(Code::TooLate));
@@ -147,6 +148,10 @@ fn hindrance(
     }
     // What was accepted stays so, unless the policy has come to deny it.
     let Some(policy) = action::active_policy(case)? else { return Ok(Some(Code::PolicyMissing)) };
+    let most = policy.policy.entry(&proposed.name).and_then(|entry| entry.max_attempts);
+    if most.is_some_and(|most| attempts >= u64::from(most)) {
+        return Ok(Some(Code::AttemptLimit));
+    }
     if policy.hash == row.decided.policy {
         return Ok(None);
     }
@@ -180,7 +185,7 @@ fn job(
         policy: row.decided.policy,
         effect: operation.effect,
         fence: effect.fence,
-        provider_key: provider_key(&case.pinned.tenant.name, key, effect.generation),
+        provider_key: provider_key(&case.pinned.tenant, key, effect.generation),
         proposed: proposed.clone(),
         arguments: payload.text.clone(),
         intent: (**intent).clone(),

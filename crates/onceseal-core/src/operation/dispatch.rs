@@ -14,7 +14,7 @@ use crate::operation::order::{Order, Rule};
 use crate::operation::standing::standing;
 use crate::operation::{CallIdentity, Purpose, Scope};
 use crate::policy::Verdict;
-use crate::reply::Reply;
+use crate::reply::{Reply, Standing};
 use crate::stream::StreamId;
 use crate::tool::Tool;
 use crate::view::{Halt, Range};
@@ -35,10 +35,15 @@ pub struct Dispatch {
 }
 
 impl Principal {
-    /// On whose behalf: the user's if there is one, else the agent's own.
+    /// On whose behalf: the user's, or `agent:` and the agent's name. No user is
+    /// taken for an agent: one whose name begins so has `user:` before it.
     #[must_use]
-    pub fn subject(&self) -> &str {
-        self.user.as_deref().unwrap_or(&self.agent)
+    pub fn subject(&self) -> String {
+        match &self.user {
+            None => format!("agent:{}", self.agent),
+            Some(user) if user.starts_with("agent:") || user.starts_with("user:") => format!("user:{user}"),
+            Some(user) => user.clone(),
+        }
     }
 }
 
@@ -55,7 +60,7 @@ pub(crate) fn dispatch(case: &mut Case<'_>, dispatch: &Dispatch) -> Result<Reply
         return Ok(Code::ToolUnknown.into());
     };
     let Some(key) = &call.idempotency_key else { return Ok(Code::IdempotencyKeyRequired.into()) };
-    let (tenant, subject) = (&case.pinned.tenant, proposal.principal().subject());
+    let (tenant, subject) = (&case.pinned.tenant, &proposal.principal().subject());
     let scope = Scope { tenant: &tenant.name, subject, tool: proposal.name(), key };
     let request = scope.request(proposal.text(), tool.contract.revisions());
     let intent = Intent {
@@ -82,18 +87,32 @@ pub(crate) fn dispatch(case: &mut Case<'_>, dispatch: &Dispatch) -> Result<Reply
         return action::conclude(case, &wish, No::terminal(Answer::Blocked, Code::CallIdConflict));
     }
     if let Some((id, row)) = find(case, order.scope)? {
-        return match row.private.intent.as_ref().map(|first| is_same(first, &order.intent)) {
-            None => Ok(Code::Erased.into()),
-            Some(true) => standing(case, id, &row, true),
-            Some(false) => {
-                action::conclude(case, &wish, No::terminal(Answer::Blocked, Code::IdempotencyConflict))
-            }
+        let (Some(first), Some(proposed)) = (&row.private.intent, &row.private.proposal) else {
+            return Ok(Code::Erased.into());
         };
+        let there = (proposed.environment.as_str(), proposed.resource.as_deref());
+        let same =
+            is_same(first, &order.intent) && there == (proposal.facts().environment, proposal.resource());
+        if !same {
+            return action::conclude(case, &wish, No::terminal(Answer::Blocked, Code::IdempotencyConflict));
+        }
+        let reply = standing(case, id, &row, true)?;
+        // A result is for whoever it was made for.
+        return Ok(if proposed.agent == proposal.principal().agent { reply } else { without_result(reply) });
     }
     if wish.decided.decision == Verdict::Approve {
         adopt(case, &mut wish, &dispatch.approvals)?;
     }
     action::decide(case, wish)
+}
+
+fn without_result(mut reply: Reply) -> Reply {
+    if let Reply::Operation(now) = &mut reply
+        && let Standing::Ended { stored, .. } = &mut now.standing
+    {
+        *stored = None;
+    }
+    reply
 }
 
 /// The contract of this digest, if the tool may be dispatched under it.
@@ -149,7 +168,7 @@ pub(crate) fn reads(
 ) -> Vec<crate::view::Read> {
     use crate::view::Read;
     let (tenant, proposal) = (&pinned.tenant, &dispatch.proposal);
-    let subject = proposal.principal().subject();
+    let subject = &proposal.principal().subject();
     let mut reads = vec![
         Read::Stream(pinned.policy_stream),
         Read::Stream(tenant.tool(proposal.name())),

@@ -11,6 +11,7 @@ use crate::hash::{BlindingKey, Hash, write_hex};
 use crate::json;
 use crate::limits;
 use crate::record::{Json, word};
+use crate::stream::Tenant;
 
 word! {
     /// What a call's identity is used for, once and for ever.
@@ -241,16 +242,19 @@ pub fn principal_ref(tenant: &str, subject: &str) -> String {
 
 /// The key that the remote tells attempts of one wish by: `osl_` and the lower-case
 /// base32 (RFC 4648, no padding) of SHA-256(`onceseal.provider-key.v1\n` ‖
-/// canonical {effect_key, generation, tenant}).
+/// canonical {effect_key, generation, tenant, tenant_id}). The tenant's random
+/// id is in it, or two stores that know nothing of each other would share keys.
 #[must_use]
-pub fn provider_key(tenant: &str, effect_key: &str, generation: u64) -> String {
+pub fn provider_key(tenant: &Tenant, effect_key: &str, generation: u64) -> String {
     const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let mut text = String::from("{\"effect_key\":");
     json::write_text(effect_key, &mut text);
     text.push_str(",\"generation\":");
     generation.json(&mut text);
     text.push_str(",\"tenant\":");
-    json::write_text(tenant, &mut text);
+    json::write_text(&tenant.name, &mut text);
+    text.push_str(",\"tenant_id\":");
+    tenant.id.json(&mut text);
     text.push('}');
     let hash = Hash::of("onceseal.provider-key.v1\n", &[text.as_bytes()]);
     let mut key = String::from("osl_");

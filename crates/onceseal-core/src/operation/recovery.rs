@@ -171,6 +171,21 @@ pub(super) fn come_to_nothing(
     Ok(Refusal { action: Some(action), receipt, ..Refusal::new(code) }.into())
 }
 
+/// Gives an operation up that waits and whose time is over, whoever has its
+/// contract. `None` if it is none that waits.
+pub(crate) fn give_up(case: &mut Case<'_>, action: ActionId) -> Result<Option<bool>, Halt> {
+    let Some(row) = case.view.action(action)? else { return Ok(None) };
+    let (Some(operation), ActionState::Queued { .. }) = (row.operation.clone(), &row.state) else {
+        return Ok(None);
+    };
+    if case.now <= operation.until {
+        return Ok(Some(false));
+    }
+    let Some(effect) = case.view.effect(&operation.effect)?.cloned() else { return Err(Halt::Unreadable) };
+    come_to_nothing(case, action, &operation, &effect, Code::TooLate)?;
+    Ok(Some(true))
+}
+
 pub(super) fn put_off(case: &mut Case<'_>, action: ActionId, due: Timestamp, code: Code) {
     case.record(StreamId::action(action), Refs::NONE, Body::ActionDelayed(Delayed { code, due }, Nothing {}));
 }

@@ -102,6 +102,9 @@ impl Tool {
             Some(Value::Object(revisions)) => revisions,
             Some(_) => return Err(ContractError::Member("revisions", "must be a mapping")),
         };
+        if revisions.iter().any(|(name, _)| !["input", "output", "effect"].contains(&name)) {
+            return Err(ContractError::Member("revisions", "has input, output and effect"));
+        }
         let revision = |of| text(revisions, of, Some("v1"));
         let recovery = match text(document, "recovery", Some("never"))?.as_str() {
             "never" => Recovery::Never,
@@ -109,6 +112,15 @@ impl Tool {
             "ask" => Recovery::Ask { settle: span(document, "settle", None)? },
             _ => return Err(ContractError::Member("recovery", "must be never, same_key or ask")),
         };
+        for (member, of) in [("key_ttl", "same_key"), ("settle", "ask")] {
+            let used = matches!(
+                (of, recovery),
+                ("same_key", Recovery::SameKey { .. }) | ("ask", Recovery::Ask { .. })
+            );
+            if document.get(member).is_some() && !used {
+                return Err(ContractError::Member(member, "belongs to another recovery"));
+            }
+        }
         let contract = Contract {
             name,
             input: revision("input")?,

@@ -72,6 +72,42 @@ fn ua_017_another_wish_under_the_same_key_is_a_conflict() {
 }
 
 #[test]
+fn another_environment_is_another_wish_and_an_agent_is_no_user() {
+    let (mut world, order) = sending();
+    world.accepted(&order);
+    let staging = Call { environment: "staging", ..send(1) };
+    let staging = Order { call: staging, by: model_call("other", "key-1"), ..order.clone() };
+    assert_eq!(refused(world.dispatch(&staging)).code, Code::IdempotencyConflict);
+    let user = Call { agent: "other", user: Some("bot"), ..send(1) };
+    let user = Order { call: user, by: model_call("third", "key-1"), ..order };
+    assert_eq!(
+        refused(world.dispatch(&user)).code,
+        Code::InProgress,
+        "the effect is one, the operation is not"
+    );
+    world.check();
+}
+
+#[test]
+fn p13_a_result_is_told_to_whoever_it_was_made_for() {
+    let (mut world, order) = sending();
+    let for_ann = |agent| Order { call: Call { agent, user: Some("ann"), ..send(1) }, ..order.clone() };
+    let action = world.accepted(&for_ann("bot"));
+    let (attempt, _) = world.begun(action);
+    let result = Some("{}".to_owned());
+    world.run(onceseal_core::command::Command::Settle(onceseal_core::effect::Settle {
+        result,
+        ..crate::calls::settle((&attempt).into(), Outcome::Committed)
+    }));
+    for (agent, told) in [("bot", true), ("eve", false)] {
+        let order = Order { by: model_call(agent, "key-1"), ..for_ann(agent) };
+        let Standing::Ended { stored, .. } = standing(world.dispatch(&order)) else { panic!("it is done") };
+        assert_eq!(stored.is_some(), told, "{agent}");
+    }
+    world.check();
+}
+
+#[test]
 fn the_same_wish_under_another_key_is_another_operation_unless_its_effect_is_named() {
     let (mut world, order) = sending();
     world.accepted(&order);

@@ -18,10 +18,10 @@ fn dispatched() -> (World<'static>, Order, OperationNow, Query) {
     let contract = world.declare(r#"{"name":"send"}"#);
     let order = world.order(send(1), contract, "key-1");
     let now = operation(world.dispatch(&order));
-    let scope = Scope { tenant: "default", subject: "bot", tool: "send", key: "key-1" };
+    let scope = Scope { tenant: "default", subject: "agent:bot", tool: "send", key: "key-1" };
     let revisions = Revisions { input: "v1", output: "v1", effect: "v1" };
     let query = Query {
-        subject: "bot".to_owned(),
+        subject: "agent:bot".to_owned(),
         tool: "send".to_owned(),
         call: order.by.status_query(&now.status_ref),
         status_ref: now.status_ref.clone(),
@@ -130,5 +130,5 @@ fn what_is_finished_is_told_with_its_result_and_receipt() {
 fn a_provider_key_is_the_base32_of_the_hash_of_tenant_key_and_generation() {
     let (mut world, _, first, _) = dispatched();
     let (_, job) = world.begun(first.action);
-    assert_eq!(job.provider_key, "osl_krtz5yxopb35ubxcihyjqbkckdvj5p4xjj7yy2ovtyk2znxwvsyq");
+    assert_eq!(job.provider_key, "osl_jaljabv2ihbidodxe3c36tcv2kadiukbbokssob763lwtf2wlomq");
 }

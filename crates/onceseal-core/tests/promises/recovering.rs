@@ -202,6 +202,82 @@ fn a_definite_no_is_parked_visible_retryable_and_cancellable() {
 }
 
 #[test]
+fn p06_a_repeated_attempt_that_was_not_executed_says_nothing_of_the_one_before() {
+    let (mut world, action) = accepted(SAME_KEY);
+    let (first, job) = world.begun(action);
+    world.settle(&first, Outcome::Ambiguous);
+    let (second, _) = world.begun(action);
+    for repeated in [false, true] {
+        let reply = world.settle(&second, Outcome::Failed);
+        assert_eq!(reply, Reply::Settled { state: EffectState::Ambiguous, receipt: None, repeated });
+    }
+    assert_eq!(refused(world.cancel(action, "os:owner")).code, Code::Ambiguous, "it may have happened");
+    let (third, again) = world.begun(action);
+    assert_eq!((third.fence, again.provider_key), (3, job.provider_key), "it is still the same wish");
+    world.check();
+}
+
+#[test]
+fn p03_a_repeated_attempt_is_renewed_no_longer_than_the_key_lives() {
+    let (mut world, action) = accepted(SAME_KEY);
+    let (first, _) = world.begun(action);
+    let forgotten = world.now + Span::minutes(10);
+    lapse(&mut world, &first);
+    world.now = forgotten - Span::minutes(1);
+    let (second, _) = world.begun(action);
+    let attempt = Holding::from(&second);
+    let renew = onceseal_core::effect::Renew { attempt, lease: Span::hours(1) };
+    assert_eq!(world.run(Command::Renew(renew)), Reply::Renewed { lease_until: forgotten });
+    world.check();
+}
+
+#[test]
+fn what_is_unknown_is_not_made_again_at_once_if_its_worker_says_when() {
+    let (mut world, action) = accepted(SAME_KEY);
+    let (first, _) = world.begun(action);
+    let again = Some(Span::seconds(7));
+    world.run(Command::Settle(Settle { again, ..settle((&first).into(), Outcome::Ambiguous) }));
+    assert_eq!(world.action(action).state, ActionState::Queued { due: world.now + Span::seconds(7) });
+    world.check();
+}
+
+#[test]
+fn p14_what_nobody_carries_out_is_given_up_though_no_worker_has_its_contract() {
+    let (mut world, action) = accepted(r#"{"name":"send","deliver_within":"1h"}"#);
+    let stream = onceseal_core::stream::StreamId::action(action);
+    assert_eq!(world.run(Command::Lapse(stream)), Reply::Done { changed: false });
+    world.now = world.now + Span::hours(1) + Span::micros(1);
+    assert_eq!(world.run(Command::Lapse(stream)), Reply::Done { changed: true });
+    assert_eq!(world.action(action).state, ActionState::Parked { code: Code::TooLate });
+    assert_eq!(state(&world), EffectState::Released);
+    world.check();
+}
+
+#[test]
+fn the_policys_limit_of_attempts_holds_for_workers() {
+    let (mut world, action) = accepted(NEVER);
+    let (first, _) = world.begun(action);
+    world.settle(&first, Outcome::Failed);
+    world.activate("schema: onceseal.policy/v1\nactions:\n  send: { effect: \"send:{id}\", max_attempts: 1, decision: allow }\n");
+    world.retry(action, "os:owner");
+    assert_eq!(refused(world.claim(action, true)).code, Code::AttemptLimit);
+    world.check();
+}
+
+#[test]
+fn why_an_attempt_did_not_happen_is_told_until_there_is_another() {
+    let (mut world, action) = accepted(NEVER);
+    let (first, _) = world.begun(action);
+    let code = Some("status_402".to_owned());
+    world.run(Command::Settle(Settle { code, ..settle((&first).into(), Outcome::Failed) }));
+    assert_eq!(world.effect("send:1").expect("an effect").code.as_deref(), Some("status_402"));
+    world.retry(action, "os:owner");
+    world.begun(action);
+    assert_eq!(world.effect("send:1").expect("an effect").code, None);
+    world.check();
+}
+
+#[test]
 fn what_was_not_executed_may_be_put_off_instead() {
     let (mut world, action) = accepted(NEVER);
     let (attempt, _) = world.begun(action);

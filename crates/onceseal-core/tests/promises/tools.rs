@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::hash::Hash;
 use onceseal_core::journal::{Body, Row};
@@ -10,7 +9,7 @@ use onceseal_core::reply::Reply;
 use onceseal_core::tool::{ContractError, Declare, Recovery, Tool};
 
 use crate::operating::compile;
-use crate::{pay_world, refused};
+use crate::pay_world;
 
 fn tool(revision: &str) -> Arc<Tool> {
     let text = format!(
@@ -53,14 +52,16 @@ fn several_contracts_of_a_tool_may_be_active_and_each_is_kept_by_its_text() {
 }
 
 #[test]
-fn p14_a_tool_has_sixteen_active_contracts_at_most() {
+fn p14_a_tool_has_so_many_active_contracts_at_most_and_the_oldest_goes_first() {
     let mut world = pay_world();
-    for n in 0..16 {
-        world.run(Command::Declare(Declare::Activate(tool(&format!("v{n}")))));
+    let tools: Vec<_> = (0..65).map(|n| tool(&format!("v{n}"))).collect();
+    for tool in &tools {
+        let declared = world.run(Command::Declare(Declare::Activate(tool.clone())));
+        assert_eq!(declared, Reply::Done { changed: true });
     }
-    let one_more = Command::Declare(Declare::Activate(tool("v16")));
-    assert_eq!(refused(world.run(one_more)).code, Code::OutOfBounds);
-    assert_eq!(active(&world).len(), 16);
+    let expected: Vec<_> = tools[1..].iter().map(|tool| tool.digest).collect();
+    assert_eq!(active(&world), expected);
+    world.check();
 }
 
 #[test]

@@ -3,10 +3,12 @@
 //! seed, which goes wrong the same way again.
 
 #[path = "../support/calls.rs"]
+#[expect(dead_code, reason = "calls that others make")]
 mod calls;
 #[path = "../support/executor.rs"]
 mod executor;
 #[path = "../support/world.rs"]
+#[expect(dead_code, reason = "what others look at")]
 mod world;
 
 mod mutants;

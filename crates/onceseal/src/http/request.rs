@@ -80,6 +80,14 @@ impl Request {
         self
     }
 
+    /// Whether it is one that can be sent.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn check(self) -> Result<(), InvalidRequest> {
+        self.ready(None).map(drop)
+    }
+
     pub(super) fn ready(self, proxy: Option<&Proxy>) -> Result<Ready, InvalidRequest> {
         // Stricter than the parser, which lets some of it through.
         if !self.url.bytes().all(|byte| byte.is_ascii_graphic()) {

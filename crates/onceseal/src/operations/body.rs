@@ -15,6 +15,16 @@ pub(super) enum FilledValue {
 }
 
 impl FilledValue {
+    /// The values of the secrets in it.
+    pub(super) fn secrets(&self) -> Vec<String> {
+        match self {
+            FilledValue::Plain(_) => Vec::new(),
+            FilledValue::Text(filling) => filling.secrets().collect(),
+            FilledValue::List(items) => items.iter().flat_map(FilledValue::secrets).collect(),
+            FilledValue::Object(members) => members.iter().flat_map(|(_, value)| value.secrets()).collect(),
+        }
+    }
+
     /// Reads a value.
     ///
     /// # Errors

@@ -22,10 +22,14 @@ use crate::control::Control;
 use crate::error::Error;
 use crate::executed::Failure;
 use crate::moment::Moment;
+use crate::outcome::storable;
 use crate::permit::secrets_under;
 
 /// Pauses before something is tried again: the first and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(300));
+
+/// A remote that could not tell is asked again after this at least.
+const ASK_AGAIN: Duration = Duration::from_secs(10);
 
 /// How a pause is lengthened with the attempts, and spread so that workers which
 /// failed together do not come again together.
@@ -78,22 +82,22 @@ async fn asked_about(
         fence,
     };
     match tool.handler().ask(&question).await {
-        Some(Word::Absent) => Ok(Some(asked_at)),
+        Some(Word::Absent) => return Ok(Some(asked_at)),
         Some(Word::Committed(value)) => {
             let secrets = secrets_under(control, job.policy, tool.name(), &question.arguments).await?;
-            let text = json::canonical(&secrets.hide_in(value));
             let Recovery::Ask { settle } = tool.contract().recovery else { return Ok(None) };
-            let finding = Finding::Committed(Some(text));
+            let finding = Finding::Committed(storable(&value, &secrets));
             let reconcile = Reconcile { effect, fence, finding, evidence: None, settle };
-            control.submit(Command::Reconcile(reconcile)).await?;
-            Ok(None)
+            if let Reply::Settled { .. } = control.submit(Command::Reconcile(reconcile)).await? {
+                return Ok(None);
+            }
         }
-        None => {
-            let postpone = Postpone { action, after: Span::from_std(pause(fence)), code: Code::CannotTell };
-            control.submit(Command::Postpone(postpone)).await?;
-            Ok(None)
-        }
+        None => {}
     }
+    let postpone =
+        Postpone { action, after: Span::from_std(pause(fence).max(ASK_AGAIN)), code: Code::CannotTell };
+    control.submit(Command::Postpone(postpone)).await?;
+    Ok(None)
 }
 
 /// Performs what was claimed, once nothing stands against it any more.
@@ -151,8 +155,8 @@ async fn attempted(
         })
         .await;
     match performed {
-        // Recorded, or left to the lease: either way the operation says so.
-        Ok(_) | Err(Error::NotExecuted { .. } | Error::Unknown { .. } | Error::Unsettled { .. }) => Ok(()),
+        // Recorded: the operation says so.
+        Ok(_) | Err(Error::NotExecuted { .. } | Error::Unknown { unrecorded: None, .. }) => Ok(()),
         Err(error) => Err(error),
     }
 }

@@ -1,7 +1,10 @@
 //! Tools as `onceseal.yaml` declares them.
 
+use std::path::Path;
+use std::time::Duration;
+
 use onceseal_core::json::{Object, Value};
-use onceseal_core::tool;
+use onceseal_core::tool::{self, Recovery};
 
 use super::Tool;
 use super::program::Program;
@@ -12,7 +15,7 @@ use super::schema::Schemas;
 use super::tool::Handler;
 
 /// What of a contract may be written in the file.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 12] = [
     "revisions",
     "recovery",
     "key_ttl",
@@ -21,12 +24,15 @@ const KEYS: [&str; 13] = [
     "lease",
     "deadline",
     "request_timeout",
-    "business_rule",
     "input",
     "output",
     "command",
     "http",
 ];
+
+/// A program is stopped some time before its attempt ends, so that its end is
+/// known; this much is needed for it to do anything.
+const SHORTEST: Duration = Duration::from_secs(30);
 
 /// What is wrong with a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,28 +60,52 @@ enum Kind {
     Http(Box<Remote>),
 }
 
+impl Kind {
+    /// Whether it can do what the contract supposes.
+    fn suits(&self, contract: &tool::Contract) -> Result<(), String> {
+        let asks = matches!(contract.recovery, Recovery::Ask { .. });
+        match self {
+            Kind::Command(_) if asks => {
+                Err("recovery: a command cannot be asked; write never or same_key".to_owned())
+            }
+            Kind::Command(_) if contract.deadline.to_std() < SHORTEST => {
+                Err("deadline: a command needs at least 30s, of which the last 10s are to stop it".to_owned())
+            }
+            Kind::Command(_) => Ok(()),
+            #[cfg(feature = "http")]
+            Kind::Http(remote) if asks && !remote.can_be_asked() => {
+                Err("recovery: to be asked, a remote needs http.status".to_owned())
+            }
+            #[cfg(feature = "http")]
+            Kind::Http(_) => Ok(()),
+        }
+    }
+}
+
 impl Declared {
-    /// Reads the section `tools`: a mapping from names to contracts.
+    /// Reads the section `tools`: a mapping from names to contracts. Programs run
+    /// in `directory`.
     ///
     /// # Errors
     /// What is wrong with the first one that is.
-    pub fn all(section: &Value) -> Result<Vec<Declared>, ToolError> {
+    pub fn all(section: &Value, directory: &Path) -> Result<Vec<Declared>, ToolError> {
         let Value::Object(tools) = section else {
             return Err(ToolError { tool: "-".to_owned(), problem: "must be a mapping".to_owned() });
         };
         let one = |(name, value): (&str, &Value)| {
-            Declared::one(name, value).map_err(|problem| ToolError { tool: name.to_owned(), problem })
+            Declared::one(name, value, directory)
+                .map_err(|problem| ToolError { tool: name.to_owned(), problem })
         };
         tools.iter().map(one).collect()
     }
 
-    fn one(name: &str, value: &Value) -> Result<Declared, String> {
+    fn one(name: &str, value: &Value, directory: &Path) -> Result<Declared, String> {
         let Value::Object(entry) = value else { return Err("must be a mapping".to_owned()) };
         if let Some((unknown, _)) = entry.iter().find(|(key, _)| !KEYS.contains(key)) {
             return Err(format!("`{unknown}` is not known; known are {}", KEYS.join(", ")));
         }
         let kind = match (entry.get("command"), entry.get("http")) {
-            (Some(Value::Object(command)), None) => Kind::Command(Program::parse(command)?),
+            (Some(Value::Object(command)), None) => Kind::Command(Program::parse(command, directory)?),
             #[cfg(feature = "http")]
             (None, Some(Value::Object(http))) => Kind::Http(Box::new(Remote::parse(http)?)),
             #[cfg(not(feature = "http"))]
@@ -92,7 +122,8 @@ impl Declared {
         }
         let mut contract = entry.clone();
         contract.insert("name", name);
-        tool::Tool::compile(&contract).map_err(|error| error.to_string())?;
+        let compiled = tool::Tool::compile(&contract).map_err(|error| error.to_string())?;
+        kind.suits(&compiled.contract)?;
         Ok(Declared {
             contract,
             kind,

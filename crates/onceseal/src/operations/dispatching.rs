@@ -157,7 +157,7 @@ impl Dispatching {
     /// The program's own call: the same for the same wish.
     fn own_call(&self, proposal: &Proposal, tool: &Tool) -> CallIdentity {
         let tenant = self.operations.control.store().tenant();
-        let (subject, key) = (proposal.principal().subject(), self.key.as_deref().unwrap_or_default());
+        let (subject, key) = (&proposal.principal().subject(), self.key.as_deref().unwrap_or_default());
         let scope = Scope { tenant: &tenant.name, subject, tool: tool.name(), key };
         let request = scope.request(proposal.text(), tool.contract().revisions());
         let wish = scope.status_ref(&tenant.key, request);

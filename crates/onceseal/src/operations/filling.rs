@@ -117,6 +117,30 @@ impl Filling {
         }
     }
 
+    /// The text with something harmless in every place.
+    #[cfg(feature = "http")]
+    pub(super) fn sample(&self) -> String {
+        let part = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            _ => "x".to_owned(),
+        };
+        self.0.iter().map(part).collect()
+    }
+
+    /// The values of the secrets in it, as the environment has them now.
+    #[cfg(feature = "http")]
+    pub(super) fn secrets(&self) -> impl Iterator<Item = String> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Secret(name) => std::env::var(name).ok(),
+            _ => None,
+        })
+    }
+
+    /// Whether a secret is filled in.
+    pub(super) fn has_secrets(&self) -> bool {
+        self.0.iter().any(|part| matches!(part, Part::Secret(_)))
+    }
+
     /// The argument that it is, if it is nothing else.
     #[cfg(feature = "http")]
     pub(super) fn argument(&self) -> Option<&ArgumentPath> {

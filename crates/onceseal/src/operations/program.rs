@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use onceseal_core::json::{self, Object, Value};
@@ -23,6 +24,8 @@ pub(super) struct Program {
     program: String,
     args: Vec<Filling>,
     not_executed_on: BTreeSet<i32>,
+    /// Where it runs: beside the file that declares it, wherever the worker is.
+    directory: PathBuf,
 }
 
 impl Program {
@@ -30,7 +33,7 @@ impl Program {
     ///
     /// # Errors
     /// What is wrong, in a sentence.
-    pub(super) fn parse(document: &Object) -> Result<Program, String> {
+    pub(super) fn parse(document: &Object, directory: &Path) -> Result<Program, String> {
         for (name, _) in document.iter() {
             if !["run", "not_executed_on"].contains(&name) {
                 return Err(format!("command: `{name}` is not known; known are run and not_executed_on"));
@@ -50,13 +53,19 @@ impl Program {
                 None if !filling.is_one() => {
                     return Err("command: a placeholder is a whole argument".to_owned());
                 }
+                None if filling.has_secrets() => {
+                    return Err(
+                        "command: everybody sees its arguments; its environment has the secret".to_owned()
+                    );
+                }
                 None if !behind => return Err("command: a placeholder stands after `--`".to_owned()),
                 None => {}
             }
             args.push(filling);
         }
         let not_executed_on = codes(document, "command", 1..=255)?;
-        Ok(Program { program: (*program).to_owned(), args, not_executed_on })
+        let directory = directory.to_owned();
+        Ok(Program { program: (*program).to_owned(), args, not_executed_on, directory })
     }
 
     fn process(&self, job: &Job) -> Result<Process, String> {
@@ -74,7 +83,8 @@ impl Program {
         if arguments.len() <= ENVIRONMENT_BYTES {
             env.push(("ONCESEAL_ARGUMENTS".into(), arguments.into()));
         }
-        Ok(Process { args, env, beside_others: true, ..Process::new(self.program.as_str()) })
+        let cwd = Some(self.directory.clone());
+        Ok(Process { args, env, cwd, beside_others: true, ..Process::new(self.program.as_str()) })
     }
 }
 

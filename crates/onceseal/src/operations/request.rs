@@ -12,14 +12,32 @@ use super::program::codes;
 use super::tool::{Answering, Handler, Job, Question, Word};
 use crate::executed::{Executed, Failure};
 use crate::http::{Client, Request, Response};
+use crate::secrets::Secrets;
 
 /// The header that tells attempts of one wish.
 /// <https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/>
 const KEY_HEADER: &str = "Idempotency-Key";
 
+/// What a request is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Act,
+    Ask,
+}
+
+impl Purpose {
+    const fn method(self) -> &'static str {
+        match self {
+            Purpose::Act => "POST",
+            Purpose::Ask => "GET",
+        }
+    }
+}
+
 /// One request as a contract describes it.
 #[derive(Debug, Clone)]
 struct Template {
+    purpose: Purpose,
     method: String,
     url: Filling,
     headers: Vec<(String, Filling)>,
@@ -71,14 +89,19 @@ impl Remote {
                     status.get("absent_on").cloned().unwrap_or(Value::List(vec![Value::Integer(404)])),
                 );
                 Some(Status {
-                    request: Template::parse(status)?,
+                    request: Template::parse(status, Purpose::Ask)?,
                     absent_on: codes(&absent, "http: status", 100..=599)?,
                 })
             }
             Some(_) => return Err("http: status is a mapping".to_owned()),
         };
         let not_executed_on = codes(document, "http", 300..=599)?;
-        Ok(Remote { request: Template::parse(document)?, not_executed_on, receipt, status })
+        Ok(Remote { request: Template::parse(document, Purpose::Act)?, not_executed_on, receipt, status })
+    }
+
+    /// Whether it can be asked what it knows of an attempt.
+    pub(super) const fn can_be_asked(&self) -> bool {
+        self.status.is_some()
     }
 
     pub(super) fn with(&self, client: Client) -> Reached {
@@ -104,9 +127,17 @@ impl Remote {
 }
 
 impl Template {
-    fn parse(document: &Object) -> Result<Template, String> {
+    fn parse(document: &Object, purpose: Purpose) -> Result<Template, String> {
         let text = |name: &str| document.get(name).and_then(Value::as_text);
-        let method = text("method").unwrap_or("POST").to_owned();
+        let method = match document.get("method") {
+            None => purpose.method().to_owned(),
+            Some(Value::Text(method)) => method.clone(),
+            Some(_) => return Err("http: method is a text".to_owned()),
+        };
+        let questions = ["GET", "HEAD"].contains(&method.as_str());
+        if purpose == Purpose::Ask && !questions && document.get("body").is_none() {
+            return Err("http: status: a question is GET, or has a body of its own".to_owned());
+        }
         let url = Filling::parse(text("url").ok_or("http: url is needed")?)?;
         // Where a request goes is the contract's word alone.
         let authority = url.start().strip_prefix("https://").or_else(|| url.start().strip_prefix("http://"));
@@ -128,7 +159,29 @@ impl Template {
             Some(_) => return Err("http: headers are a mapping".to_owned()),
         };
         let body = document.get("body").map(FilledValue::parse).transpose()?;
-        Ok(Template { method, url, headers, body })
+        let template = Template { purpose, method, url, headers, body };
+        template.check()?;
+        Ok(template)
+    }
+
+    /// What no answer may repeat into what is kept.
+    fn secrets(&self) -> Secrets {
+        let headers = self.headers.iter().flat_map(|(_, value)| value.secrets());
+        let body = self.body.iter().flat_map(FilledValue::secrets);
+        self.url.secrets().chain(headers).chain(body).collect::<Vec<_>>().into()
+    }
+
+    /// Whether it can be sent whatever is filled in.
+    ///
+    /// # Errors
+    /// What is wrong, in a sentence.
+    fn check(&self) -> Result<(), String> {
+        let plain = |filling: &Filling| filling.sample();
+        let mut request = Request::new(self.method.as_str(), plain(&self.url));
+        for (name, value) in &self.headers {
+            request = request.header(name.as_str(), plain(value));
+        }
+        request.check().map_err(|error| format!("http: {error}"))
     }
 
     fn fill(&self, given: &Given<'_>) -> Result<Request, Missing> {
@@ -138,7 +191,8 @@ impl Template {
             // The client refuses line ends in them.
             request = request.header(name.as_str(), value.fill(given, plainly)?);
         }
-        if !has(KEY_HEADER) {
+        // A question under the key could be taken for the request itself.
+        if self.purpose == Purpose::Act && !has(KEY_HEADER) {
             request = request.header(KEY_HEADER, given.provider_key);
         }
         let Some(body) = &self.body else { return Ok(request) };
@@ -161,13 +215,14 @@ impl Handler for Reached {
                     return Err(Failure::NotExecuted { code: Some("not_filled".to_owned()), message });
                 }
             };
+            let secrets = self.remote.request.secrets();
             match self.client.send(request).await {
                 Ok(response) => {
                     let message = format!("the remote answered with status {}", response.status);
                     let outcome = response.outcome(&self.remote.not_executed_on);
-                    outcome.executed(self.remote.result(&response), message)
+                    outcome.executed(secrets.hide_in(self.remote.result(&response).into()), message)
                 }
-                Err(error) => error.outcome().executed(Value::Null, error.to_string()),
+                Err(error) => error.outcome().executed(Value::Null, secrets.hide(error.to_string())),
             }
         })
     }
@@ -178,7 +233,10 @@ impl Handler for Reached {
             let given = Given { arguments: &question.arguments, provider_key: &question.provider_key };
             let response = self.client.send(status.request.fill(&given).ok()?).await.ok()?;
             match response.status {
-                200..=299 => Some(Word::Committed(self.remote.result(&response).into())),
+                200..=299 => {
+                    let result = self.remote.result(&response).into();
+                    Some(Word::Committed(status.request.secrets().hide_in(result)))
+                }
                 code if !response.relayed && status.absent_on.contains(&code) => Some(Word::Absent),
                 _ => None,
             }

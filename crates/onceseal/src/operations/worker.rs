@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use onceseal_core::action::outbox_key;
@@ -31,11 +32,19 @@ pub struct Worker {
     at_once: usize,
     look_every: Duration,
     drain_for: Duration,
+    tell: Tell,
 }
+
+/// Whom a worker tells what it could not do.
+type Tell = Arc<dyn Fn(ActionId, &Error) + Send + Sync>;
 
 /// How a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
+    /// Operations that could not be looked at or whose outcome could not be
+    /// recorded: they are looked at again, and told apart by
+    /// [`Worker::tell`].
+    pub failed: usize,
     /// Operations that it was still carrying out when its time was over: their
     /// outcome is recorded by their lease's end.
     pub left: usize,
@@ -44,7 +53,7 @@ pub struct Drained {
 impl Worker {
     pub(super) fn new(operations: Operations) -> Worker {
         let (look_every, drain_for) = (Duration::from_millis(500), Duration::from_secs(30));
-        Worker { operations, at_once: 64, look_every, drain_for }
+        Worker { operations, at_once: 64, look_every, drain_for, tell: Arc::new(|_, _| {}) }
     }
 
     /// Carries so many operations out at once: 64 unless said, 1 at least.
@@ -66,6 +75,13 @@ impl Worker {
         self
     }
 
+    /// Tells of each operation that could not be looked at, or whose outcome
+    /// could not be recorded.
+    pub fn tell(mut self, tell: impl Fn(ActionId, &Error) + Send + Sync + 'static) -> Worker {
+        self.tell = Arc::new(tell);
+        self
+    }
+
     /// Works until `stop` is there, then claims nothing more and waits for what
     /// is under way.
     ///
@@ -75,12 +91,12 @@ impl Worker {
         self.work(stop, false).await
     }
 
-    /// Works until nothing is due or under way.
+    /// Works until nothing is due or under way, or as [`Worker::run`] until `stop`.
     ///
     /// # Errors
     /// As [`Worker::run`].
-    pub async fn run_dry(self) -> Result<(), Error> {
-        self.work(std::future::pending(), true).await.map(drop)
+    pub async fn run_dry(self, stop: impl Future<Output = ()>) -> Result<Drained, Error> {
+        self.work(stop, true).await
     }
 
     async fn work(&self, stop: impl Future<Output = ()>, until_dry: bool) -> Result<Drained, Error> {
@@ -116,8 +132,10 @@ impl Worker {
             }
         }
         let until = tokio::time::Instant::now() + self.drain_for;
-        while let Ok(Some(_)) = tokio::time::timeout_at(until, running.join_next()).await {}
-        Ok(Drained { left: running.len() })
+        while let Ok(Some(done)) = tokio::time::timeout_at(until, running.join_next()).await {
+            shift.done(done);
+        }
+        Ok(Drained { failed: shift.failed, left: running.len() })
     }
 }
 
@@ -132,12 +150,13 @@ struct Shift<'a> {
     poison: BTreeMap<ActionId, Instant>,
     /// Whose turn it is to be first.
     turn: usize,
+    failed: usize,
 }
 
 impl Shift<'_> {
     fn new(worker: &Worker) -> Shift<'_> {
         let (ahead, busy, poison) = (VecDeque::new(), BTreeSet::new(), BTreeMap::new());
-        Shift { worker, ahead, busy, poison, turn: 0 }
+        Shift { worker, ahead, busy, poison, turn: 0, failed: 0 }
     }
 
     /// Looks for what is due: the oldest of each contract, taken in turn.
@@ -196,7 +215,9 @@ impl Shift<'_> {
         match done {
             Ok((action, result)) => {
                 self.busy.remove(&action);
-                if result.is_err() {
+                if let Err(error) = result {
+                    (self.worker.tell)(action, &error);
+                    self.failed += 1;
                     self.poison.insert(action, Instant::now());
                 }
             }

@@ -118,7 +118,7 @@ impl Shop {
     }
 
     async fn work(&self) {
-        self.operations.worker().run_dry().await.expect("it works");
+        self.operations.worker().run_dry(std::future::pending()).await.expect("it works");
     }
 
     fn state(&self, now: &OperationNow) -> ActionState {
@@ -169,7 +169,7 @@ async fn many_workers_of_two_programs_carry_each_operation_out_once() {
     let workers = [&shop.operations, &shop.operations, &others, &others];
     let working: Vec<_> = workers
         .into_iter()
-        .map(|operations| tokio::spawn(operations.worker().at_once(8).run_dry()))
+        .map(|operations| tokio::spawn(operations.worker().at_once(8).run_dry(std::future::pending())))
         .collect();
     for worker in working {
         worker.await.expect("no panic").expect("it works");
@@ -339,7 +339,7 @@ async fn a_handler_that_panics_leaves_an_unknown_outcome_and_a_worker_that_goes_
         let dispatch = operations.dispatch("pay").arg("order", order).arg("amount", Value::Integer(1));
         dispatch.by(bot()).key(order).send().await.expect("accepted");
     }
-    operations.worker().run_dry().await.expect("it works");
+    operations.worker().run_dry(std::future::pending()).await.expect("it works");
     world.control.store().run(onceseal::core::command::Command::Create).expect("after the keeper");
     assert_eq!(hits.load(Ordering::SeqCst), 2);
     assert_eq!(world.state("pay:good"), Some(EffectState::Committed));

@@ -242,5 +242,5 @@ fn p10_any_commands_in_any_order_leave_a_store_in_memory_that_is_found_clean() {
 
 #[test]
 fn p10_any_commands_in_any_order_leave_a_store_on_disk_that_is_found_clean() {
-    any_commands(64, |ground| ground.open().expect("a store"));
+    any_commands(128, |ground| ground.open().expect("a store"));
 }
