@@ -157,14 +157,23 @@ fn list(context: &Context, list: &List) -> Result<ExitCode, CliError> {
     let mut items = Vec::new();
     let mut next = None;
     if let Some(control) = context.read()? {
-        let filter =
+        let mut filter =
             list.pages.filter(&control, StreamKind::Action, list.state.as_deref(), list.older_than)?;
-        let page = control.list(StreamKind::Action, &filter, list.pages.limit())?;
-        next = page.next.map(|cursor| cursor.to_string());
+        let mut found = Vec::new();
+        // A page of actions may have no operation in it.
+        loop {
+            let page = control.list(StreamKind::Action, &filter, list.pages.limit())?;
+            let is_one = |row: &Row| matches!(row, Row::Action(row) if row.operation.is_some());
+            found.extend(page.items.into_iter().filter(|(_, row)| is_one(row)));
+            filter.after = page.next;
+            if !found.is_empty() || filter.after.is_none() {
+                break;
+            }
+        }
+        next = filter.after.map(|cursor| cursor.to_string());
         let now = control.store().now();
-        for (stream, row) in page.items {
+        for (stream, row) in found {
             let Row::Action(row) = row else { return Err(list::corrupt()) };
-            // Others are no operations.
             let Some(value) = render::operation(ActionId(stream.name), &row) else { continue };
             let object = as_object(value);
             let (proposal, intent) = (row.private.proposal.as_ref(), row.private.intent.as_deref());

@@ -67,6 +67,16 @@ fn an_operation_is_dispatched_once_and_carried_out_by_a_worker() {
 }
 
 #[test]
+fn actions_that_are_no_operations_do_not_hide_those_that_are() {
+    let project = scripted("true\n", "recovery: never");
+    for payment in ["payment=a", "payment=b", "payment=c"] {
+        project.ok(&["exec", "refund", "--arg", payment, "--arg", "amount:=1", "--", "true"]);
+    }
+    project.ok(&dispatch("payment=p1", "amount:=1", "k1"));
+    assert_eq!(project.items(&["operations", "list", "--limit", "1"]).len(), 1);
+}
+
+#[test]
 fn what_a_person_must_approve_goes_on_with_the_same_dispatch() {
     let project = scripted("echo x >> calls\n", "recovery: never");
     let line = dispatch("payment=p1", "amount:=5000", "k1");
