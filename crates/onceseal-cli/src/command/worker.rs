@@ -1,5 +1,6 @@
 //! `worker`: carries operations out.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -62,7 +63,8 @@ pub(crate) fn run(context: &Context, worker: &Worker) -> Result<ExitCode, CliErr
             operations.worker().at_once(usize::from(worker.at_once)).drain_for(worker.drain.to_std());
         let working = working.tell(move |action, error| {
             if !json {
-                eprintln!("{action}: {}: {error}", error.code());
+                // A closed stderr must not stop the work in hand, as the macro's panic would.
+                let _ = writeln!(std::io::stderr(), "{action}: {}: {error}", error.code());
             }
         });
         if worker.until_dry {

@@ -1,11 +1,9 @@
 //! What becomes of an operation whose attempt did not come to a known end.
 
-use crate::action::Operation;
-use crate::action::{ActionRow, ActionState, Answer, End, end};
+use crate::action::{ActionRow, ActionState, Answer, End, Operation, end};
 use crate::case::Case;
 use crate::code::Code;
-use crate::effect::event::AcquiredSealed;
-use crate::effect::event::{Queued, Released, Returned};
+use crate::effect::event::{AcquiredSealed, Queued, Released, Returned};
 use crate::effect::{EffectRow, EffectState};
 use crate::id::{ActionId, ReceiptId};
 use crate::journal::{Body, Nothing, Refs};

@@ -148,7 +148,7 @@ impl Told<'_> {
             ("schema_version", AUDIT_SCHEMA.into()),
             ("visibility", "protected_audit".into()),
             ("operation_id", self.call.operation_id.as_str().into()),
-            ("principal_ref", format!("sha256:{}", hex(&principal_ref(self.tenant, self.subject))).into()),
+            ("principal_ref", principal_ref(self.tenant, self.subject).into()),
             (
                 "provider_context",
                 object([
@@ -362,10 +362,6 @@ fn plain(hash: Hash) -> String {
     let mut text = String::with_capacity(64);
     crate::hash::write_hex(&hash.0, &mut text);
     text
-}
-
-fn hex(text: &str) -> &str {
-    text.strip_prefix("sha256:").unwrap_or(text)
 }
 
 fn optional(text: Option<&str>) -> Value {
