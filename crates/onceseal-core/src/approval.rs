@@ -7,7 +7,7 @@ pub mod event;
 mod row;
 
 pub use answer::{Answer, Identity, Revocation};
-pub use ask::{Bound, ask_hash};
+pub use ask::{Asked, Bound, ask_hash};
 pub use event::{Proof, Revoke, Said, Source, Status};
 pub use row::{ApprovalPrivate, ApprovalRow, Response, evolve};
 

@@ -175,6 +175,9 @@ codes! {
     /// The query does not match the operation.
     StatusConflict = 108 => "status_conflict", Never,
         "this reference belongs to another request; ask with the request and key that were dispatched";
+    /// The remote's receipt proves another operation.
+    RemoteReceiptReused = 113 => "remote_receipt_reused", Never,
+        "the remote answered with a receipt that proves another operation; look at the remote, then `onceseal resolve`";
     /// It did not happen.
     NotExecuted = 109 => "not_executed", Later,
         "it is known that nothing was done; it may be tried again, an operation by `onceseal operations retry`";

@@ -3,10 +3,11 @@
 pub mod event;
 mod gate;
 mod known;
+mod remote;
 mod row;
 mod settle;
 
-pub use event::Outcome;
+pub use event::{Outcome, RemoteReceipt};
 pub use gate::Reserve;
 pub use known::{Finding, Reconcile, Resolve};
 pub use row::{EffectPrivate, EffectRow, EffectState, evolve};

@@ -53,7 +53,7 @@ pub enum Declare {
 impl Declare {
     pub(crate) fn name(&self) -> &str {
         match self {
-            Declare::Activate(tool) => &tool.contract.name,
+            Declare::Activate(tool) => &tool.contract.identity.name,
             Declare::Retire { name, .. } => name,
         }
     }
@@ -62,7 +62,7 @@ impl Declare {
 pub(crate) fn declare(case: &mut Case<'_>, declare: &Declare) -> Result<Reply, Halt> {
     match declare {
         Declare::Activate(tool) => {
-            let stream = case.pinned.tenant.tool(&tool.contract.name);
+            let stream = case.pinned.tenant.tool(&tool.contract.identity.name);
             let active = case.view.tool(&stream)?.map_or(&[][..], |row| &row.active);
             if active.contains(&tool.digest) {
                 return Ok(Reply::Done { changed: false });
@@ -72,8 +72,10 @@ pub(crate) fn declare(case: &mut Case<'_>, declare: &Declare) -> Result<Reply, H
                 case.record(stream, Refs::NONE, body);
             }
             let payload = case.payload(&tool.text);
-            let sealed =
-                ActivatedSealed { name: Some(tool.contract.name.clone()), text: Some(payload.hash()) };
+            let sealed = ActivatedSealed {
+                name: Some(tool.contract.identity.name.clone()),
+                text: Some(payload.hash()),
+            };
             let body = Body::ToolActivated(Activated { contract: tool.digest }, sealed);
             case.record_with(stream, Refs::NONE, body, Some(payload));
         }

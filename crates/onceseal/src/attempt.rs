@@ -20,7 +20,7 @@ use onceseal_store::StoreError;
 use crate::call::Receipt;
 use crate::control::{Control, Inner, accepted};
 use crate::error::Error;
-use crate::executed::{Executed, Failure};
+use crate::executed::{Done, Failure, Performed};
 use crate::fault::{self, point};
 use crate::keeper::{Hold, PAUSES};
 use crate::moment::Moment;
@@ -127,7 +127,7 @@ impl Held {
     }
 
     /// Runs the executor and records its outcome.
-    pub(crate) async fn perform<F, Fut>(
+    pub(crate) async fn perform<F, Fut, D>(
         mut self,
         control: &Control,
         arguments: Object,
@@ -136,7 +136,8 @@ impl Held {
     ) -> Result<Receipt, Error>
     where
         F: FnOnce(Call) -> Fut,
-        Fut: Future<Output = Executed>,
+        Fut: Future<Output = Result<D, Failure>>,
+        D: Into<Done>,
     {
         let (asked, lease) = (self.asked, self.attempt.lease.to_std());
         let store = control.store();
@@ -160,13 +161,17 @@ impl Held {
         self.settle = unknown(&self.attempt, "cancelled", "the call was dropped while its executor ran");
         self.executing = true;
         let mut outcome = match tokio::time::timeout_at(deadline.into(), executor(call)).await {
-            Ok(outcome) => outcome,
+            Ok(outcome) => outcome.map(D::into),
             Err(_) => Err(Failure::Unknown {
                 code: Some("deadline".to_owned()),
                 message: "the executor had not returned at the attempt's deadline".to_owned(),
             }),
         };
         self.executing = false;
+        if let Err(error) = fault::reach(point::AFTER_DOWNSTREAM_COMMIT) {
+            self.inner = None;
+            return Err(error.into());
+        }
         if let Err(error) = fault::reach(point::AFTER_EXECUTOR) {
             outcome = Err(Failure::unknown(error.to_string()));
         }
@@ -189,7 +194,7 @@ impl Held {
         mut self,
         control: &Control,
         secrets: &Secrets,
-        outcome: Executed,
+        outcome: Performed,
         ran: bool,
     ) -> Result<Receipt, Error> {
         let again = match (&self.again, &outcome) {
@@ -205,11 +210,11 @@ impl Held {
             false => because,
         };
         match (outcome, recorded) {
-            (Ok(value), Ok(id)) => {
-                let value = Some(value).filter(|value| *value != Value::Null);
+            (Ok(done), Ok(id)) => {
+                let value = Some(done.value).filter(|value| *value != Value::Null);
                 Ok(Receipt { id, action, fence, value, replayed: false })
             }
-            (Ok(value), Err(because)) => Err(unsettled(Ok(secrets.hide_in(value)), because)),
+            (Ok(done), Err(because)) => Err(unsettled(Ok(secrets.hide_in(done.value)), because)),
             (Err(Failure::NotExecuted { code, message }), Ok(receipt)) => {
                 Err(Error::NotExecuted { action, receipt, code, message, ran, named })
             }
@@ -290,6 +295,7 @@ fn report(attempt: &Attempt, outcome: Outcome, code: &str, text: &str) -> Settle
         code: Some(code.to_owned()),
         error: Some(text.to_owned()),
         result: None,
+        remote: None,
         again: None,
     }
 }

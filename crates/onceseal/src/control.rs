@@ -211,7 +211,8 @@ impl Control {
         let secrets = self.aside(move |control| secrets_of(control, effect.holder)).await?;
         let (finding, evidence) = (without(finding, &secrets), evidence.map(|text| secrets.hide(text)));
         let stream = self.store().tenant().effect(key);
-        let reconcile = Reconcile { effect: stream, fence: effect.fence, finding, evidence, settle };
+        let reconcile =
+            Reconcile { effect: stream, fence: effect.fence, finding, evidence, remote: None, settle };
         accepted(self.submit(Command::Reconcile(reconcile)).await?).map(Some)
     }
 

@@ -1,11 +1,58 @@
 //! What executors return.
 
+use onceseal_core::effect::RemoteReceipt;
 use onceseal_core::json::Value;
 
 use crate::secrets::Secrets;
 
 /// What an executor returns.
 pub type Executed = Result<Value, Failure>;
+
+/// What a tool's handler returns.
+pub type Performed = Result<Done, Failure>;
+
+/// It was done: what the remote returned, and what it calls what it did.
+///
+/// ```
+/// use onceseal::Done;
+/// use onceseal::core::json::Value;
+///
+/// let plain: Done = Value::from("ok").into();
+/// let proven = plain.clone().receipt("re_1").request("req_7");
+/// assert_eq!(proven.remote.receipt_id.as_deref(), Some("re_1"));
+/// assert_eq!(plain.remote, onceseal::core::effect::RemoteReceipt::NONE);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Done {
+    /// The result.
+    pub value: Value,
+    /// The remote's receipt, its name of the request, the state of the resource
+    /// that resulted, and when it saw that. A receipt that proves another
+    /// operation of the tool makes the outcome unknown.
+    pub remote: RemoteReceipt,
+}
+
+impl Done {
+    /// Names the remote's receipt.
+    #[must_use]
+    pub fn receipt(mut self, id: impl Into<String>) -> Done {
+        self.remote.receipt_id = Some(id.into());
+        self
+    }
+
+    /// Names the remote's request.
+    #[must_use]
+    pub fn request(mut self, id: impl Into<String>) -> Done {
+        self.remote.request_id = Some(id.into());
+        self
+    }
+}
+
+impl From<Value> for Done {
+    fn from(value: Value) -> Done {
+        Done { value, remote: RemoteReceipt::NONE }
+    }
+}
 
 /// How an executor ends without success.
 ///

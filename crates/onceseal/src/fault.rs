@@ -95,8 +95,16 @@ pub mod point {
     pub const AFTER_SETTLE: &str = "after_settle";
     /// Before each try to renew a lease.
     pub const BEFORE_RENEW: &str = "before_renew";
+    /// An operation's intent is stored, and nobody has been told.
+    pub const AFTER_INTENT_COMMIT: &str = "after_intent_commit";
+    /// A worker has claimed an operation. Failing here, nothing more is recorded,
+    /// as of a process that died.
+    pub const AFTER_CLAIM: &str = "after_claim";
+    /// The executor returned. Failing here, nothing more is recorded, as of a
+    /// process that died.
+    pub const AFTER_DOWNSTREAM_COMMIT: &str = "after_downstream_commit";
     /// All of them.
-    pub const ALL: [&str; 9] = [
+    pub const ALL: [&str; 12] = [
         BEFORE_SUBMIT,
         BEFORE_COMMIT,
         AFTER_COMMIT,
@@ -106,5 +114,8 @@ pub mod point {
         BEFORE_SETTLE,
         AFTER_SETTLE,
         BEFORE_RENEW,
+        AFTER_INTENT_COMMIT,
+        AFTER_CLAIM,
+        AFTER_DOWNSTREAM_COMMIT,
     ];
 }

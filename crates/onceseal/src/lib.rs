@@ -41,7 +41,7 @@ pub use audit::{AuditOptions, AuditReport, audit};
 pub use call::{CallOptions, Proposing, Receipt, Resuming};
 pub use control::Control;
 pub use error::Error;
-pub use executed::{Executed, Failure, Outcome};
+pub use executed::{Done, Executed, Failure, Outcome, Performed};
 pub use marking::{MarkFailure, MarkState};
 pub use onceseal_core as core;
 pub use onceseal_core::action::Principal;

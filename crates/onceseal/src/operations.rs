@@ -4,16 +4,21 @@
 //! A [`Tool`] is a contract and what carries it out. [`Operations`] are the tools
 //! of a program: what may be dispatched by it, and what its [`Worker`]s do.
 
+mod asking;
 #[cfg(feature = "http")]
 mod body;
 mod carrying;
+mod checked;
 mod declared;
+mod directory;
 mod dispatching;
 mod filling;
+mod package;
 mod program;
 #[cfg(feature = "http")]
 mod request;
-#[cfg(feature = "schema")]
+mod returned;
+#[cfg_attr(not(feature = "schema"), path = "operations/schemaless.rs")]
 mod schema;
 mod tool;
 mod worker;
@@ -21,25 +26,30 @@ mod worker;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use onceseal_core::action::status_key;
+use directory::CannotTell;
+use onceseal_core::action::{Principal, status_key};
 use onceseal_core::approval::Identity;
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::hash::Hash;
 use onceseal_core::id::ActionId;
 use onceseal_core::journal::Row;
+use onceseal_core::json::Object;
 use onceseal_core::operation::{Cancel, Retry};
 use onceseal_core::reply::Reply;
 use onceseal_core::stream::StreamKind;
 use onceseal_core::tool::Declare;
 use onceseal_store::read::Page;
 
-pub use declared::{Declared, ToolError};
+pub use asking::Asking;
+pub use declared::Declared;
+pub use directory::{Current, Directory, Looked, Subject};
 pub use dispatching::Dispatching;
-pub use onceseal_core::operation::{CallIdentity, Profile, Query};
+pub use onceseal_core::operation::{CallIdentity, ModelCode, Profile};
 pub use onceseal_core::reply::{OperationNow, Standing};
-pub use onceseal_core::tool::{ContractError, Recovery};
-pub use tool::{Answering, Handler, Job, Question, Tool, Word};
+pub use onceseal_core::tool::Recovery;
+pub use package::Package;
+pub use tool::{Answering, Handler, Job, Question, Tool, ToolError, Word};
 pub use worker::{Drained, Worker};
 
 use crate::control::{Control, accepted, refused};
@@ -53,6 +63,7 @@ pub struct Operations {
     tools: Arc<BTreeMap<Hash, Tool>>,
     /// The contract that is dispatched under, by the tool's name.
     newest: Arc<BTreeMap<String, Hash>>,
+    directory: Option<Arc<dyn Directory>>,
 }
 
 impl Operations {
@@ -69,7 +80,30 @@ impl Operations {
             newest.insert(tool.name().to_owned(), tool.digest());
             all.insert(tool.digest(), tool);
         }
-        Ok(Operations { control: control.clone(), tools: Arc::new(all), newest: Arc::new(newest) })
+        let (tools, newest) = (Arc::new(all), Arc::new(newest));
+        Ok(Operations { control: control.clone(), tools, newest, directory: None })
+    }
+
+    /// Has this directory asked who a principal is, each time that it matters.
+    /// Without one everybody is who they say, and has no roles.
+    #[must_use]
+    pub fn directory(mut self, directory: impl Directory) -> Operations {
+        self.directory = Some(Arc::new(directory));
+        self
+    }
+
+    /// Whether a principal may touch what these arguments name, as it is now.
+    async fn authorized(&self, tool: &Tool, principal: &Principal, arguments: &Object) -> Result<(), Code> {
+        let tenant = &self.control.store().tenant().name;
+        let roles = directory::roles(self.directory.as_ref(), tenant, principal).await;
+        let Some(roles) = roles.map_err(|CannotTell| Code::CannotTell)? else {
+            return Err(Code::AuthorizationDenied);
+        };
+        match tool.handler().authorizes(Current { principal, roles: &roles }, arguments).await {
+            Some(true) => Ok(()),
+            Some(false) => Err(Code::AuthorizationDenied),
+            None => Err(Code::CannotTell),
+        }
     }
 
     /// The store these are kept in.
@@ -123,17 +157,6 @@ impl Operations {
     /// `operation_unknown`, or the store cannot be read.
     pub async fn find(&self, status_ref: &str) -> Result<ActionId, Error> {
         self.control.operation(status_ref).await
-    }
-
-    /// Answers a model that asks what became of an operation.
-    ///
-    /// # Errors
-    /// `operation_unknown`, `call_id_conflict`, `status_conflict`.
-    pub async fn query(&self, query: Query) -> Result<OperationNow, Error> {
-        match self.control.submit(Command::Query(Box::new(query))).await? {
-            Reply::Operation(now) => Ok(*now),
-            reply => Err(refused(reply)),
-        }
     }
 }
 

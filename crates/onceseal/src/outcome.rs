@@ -4,12 +4,12 @@
 //! A committed effect never becomes an error because of what its executor
 //! returned.
 
-use onceseal_core::effect::{Finding, Holding, Outcome, Settle};
+use onceseal_core::effect::{Finding, Holding, Outcome, RemoteReceipt, Settle};
 use onceseal_core::json::{self, Limits, Object, Value};
 use onceseal_core::limits;
 use onceseal_core::reply::Attempt;
 
-use crate::executed::{Executed, Failure};
+use crate::executed::{Done, Failure, Performed};
 use crate::secrets::Secrets;
 
 /// Codes are open in the journal, so they are words: this many characters of
@@ -17,9 +17,9 @@ use crate::secrets::Secrets;
 const CODE_CHARS: usize = 64;
 
 /// The report of an outcome.
-pub(crate) fn settle_of(attempt: &Attempt, outcome: &Executed, secrets: &Secrets) -> Settle {
-    let (outcome, code, error, result) = match outcome {
-        Ok(value) => (Outcome::Committed, None, None, storable(value, secrets)),
+pub(crate) fn settle_of(attempt: &Attempt, performed: &Performed, secrets: &Secrets) -> Settle {
+    let (outcome, code, error, result) = match performed {
+        Ok(done) => (Outcome::Committed, None, None, storable(&done.value, secrets)),
         Err(Failure::NotExecuted { code, message }) => (Outcome::Failed, code.as_ref(), Some(message), None),
         Err(Failure::Unknown { code, message }) => (Outcome::Ambiguous, code.as_ref(), Some(message), None),
     };
@@ -28,7 +28,24 @@ pub(crate) fn settle_of(attempt: &Attempt, outcome: &Executed, secrets: &Secrets
         text.chars().take(limits::ERROR_CHARS).map(|c| if c == '\0' { '\u{fffd}' } else { c }).collect()
     });
     let code = code.map(|code| word(code)).filter(|code| !code.is_empty());
-    Settle { attempt: Holding::from(attempt), outcome, code, error, result, again: None }
+    let remote = performed.as_ref().ok().and_then(|done| receipt_of(done, secrets)).map(Box::new);
+    Settle { attempt: Holding::from(attempt), outcome, code, error, result, remote, again: None }
+}
+
+/// What is kept of a remote's receipt, if it gave any: names that are none stand
+/// for nothing, as a result that cannot be stored does.
+pub(crate) fn receipt_of(done: &Done, secrets: &Secrets) -> Option<RemoteReceipt> {
+    let name = |text: &Option<String>| {
+        text.clone().map(|text| secrets.hide(text)).filter(|text| limits::is_name(text))
+    };
+    let RemoteReceipt { observed_at, receipt_id, request_id, revision } = &done.remote;
+    let kept = RemoteReceipt {
+        observed_at: *observed_at,
+        receipt_id: name(receipt_id),
+        request_id: name(request_id),
+        revision: name(revision),
+    };
+    (kept != RemoteReceipt::NONE).then_some(kept)
 }
 
 /// What the remote said, without what the call redacts: it knows that as well.

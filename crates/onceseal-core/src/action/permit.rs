@@ -57,7 +57,7 @@ pub(crate) fn decide(case: &mut Case<'_>, wish: Wish<'_>) -> Result<Reply, Halt>
 fn present(case: &mut Case<'_>, wish: Wish<'_>, id: ApprovalId) -> Result<Reply, Halt> {
     let own = wish.known.as_ref().is_some_and(|row| row.state == ActionState::Waiting { approval: id });
     let over = case.view.approval(id)?.is_some_and(|row| row.open() && row.over(case.now));
-    let check = match approval::check(case, id, wish.proposal, wish.contract(), &wish.policy)? {
+    let check = match approval::check(case, id, &wish.asks(), &wish.policy)? {
         // What an action waits for is over for it, answered or not.
         Check::Refused { code: Code::ApprovalPending, field, .. } if own && over => {
             Check::Refused { code: Code::ApprovalExpired, field, status: Some(approval::Status::Expired) }
@@ -92,7 +92,7 @@ fn ask(case: &mut Case<'_>, mut wish: Wish<'_>) -> Result<Reply, Halt> {
     if let Gate::Refused { code, effect } = gate(case, &wish)? {
         return refuse(case, &wish, code, effect);
     }
-    let ask = approval::ask_hash(&case.pinned.tenant, wish.proposal, wish.contract());
+    let ask = approval::ask_hash(&case.pinned.tenant, &wish.asks());
     if let Some((id, row)) = approval::find_open(case, ask, wish.id)? {
         if let Some(void) = wish.waits_for().filter(|_| row.action != wish.id && stranded(case, &wish)) {
             end_waiting(case, wish.id, void, Code::ApprovalRevoked)?;
@@ -113,7 +113,7 @@ fn ask(case: &mut Case<'_>, mut wish: Wish<'_>) -> Result<Reply, Halt> {
         return conclude(case, &wish, No { approval: Some(id), ..no });
     }
     let Some(Requested { approval, expires_at }) =
-        approval::request(case, wish.id, wish.proposal, wish.contract(), &wish.policy, ask)
+        approval::request(case, wish.id, &wish.asks(), &wish.policy, ask)
     else {
         return conclude(case, &wish, No::terminal(Answer::Blocked, Code::ApprovalUnanswerable));
     };

@@ -10,9 +10,9 @@ use crate::action::event::Decided;
 use crate::action::permit::decide;
 use crate::action::refuse::{No, conclude, ended, queued, running};
 use crate::action::{ActionRow, ActionState, Answer, Proposal};
+use crate::approval::Asked;
 use crate::case::Case;
 use crate::code::Code;
-use crate::hash::Hash;
 use crate::id::{ActionId, ApprovalId};
 use crate::limits;
 use crate::operation::Order;
@@ -120,11 +120,15 @@ impl<'a> Wish<'a> {
         }
     }
 
-    /// The contract that a worker carries it out under.
-    pub(crate) fn contract(&self) -> Option<Hash> {
+    /// What a person would be asked for.
+    pub(crate) fn asks(&self) -> Asked<'a> {
         match self.goal {
-            Goal::Attempt { .. } => None,
-            Goal::Order(order) => Some(order.tool.digest),
+            Goal::Attempt { .. } => Asked::of(self.proposal),
+            Goal::Order(order) => Asked {
+                effect_key: Some(order.key(self.proposal)),
+                contract: Some(order.tool.digest),
+                ..Asked::of(self.proposal)
+            },
         }
     }
 

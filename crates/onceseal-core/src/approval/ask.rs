@@ -40,13 +40,34 @@ record! {
     }
 }
 
+/// What an approval is asked for, and used for: an action, under the effect key
+/// that it is attempted under, and the contract if a worker carries it out.
+#[derive(Debug, Clone)]
+pub struct Asked<'a> {
+    /// The action.
+    pub proposal: &'a Proposal,
+    /// The effect key: the policy entry's, or an operation's own.
+    pub effect_key: Option<String>,
+    /// The contract.
+    pub contract: Option<Hash>,
+}
+
+impl<'a> Asked<'a> {
+    /// An action that its caller attempts.
+    #[must_use]
+    pub fn of(proposal: &'a Proposal) -> Asked<'a> {
+        Asked { proposal, effect_key: proposal.effect_key().map(str::to_owned), contract: None }
+    }
+}
+
 impl Bound {
-    fn asked(tenant: &Tenant, proposal: &Proposal, contract: Option<Hash>) -> Bound {
+    fn asked(tenant: &Tenant, asked: &Asked<'_>) -> Bound {
+        let Asked { proposal, effect_key, contract } = asked;
         Bound {
             action_hash: proposal.action_hash(),
             approvers: None,
-            contract,
-            effect_key: proposal.effect_key().map(str::to_owned),
+            contract: *contract,
+            effect_key: effect_key.clone(),
             expires_at: None,
             proof: None,
             quorum: None,
@@ -64,8 +85,8 @@ impl Bound {
 
 /// The hash that identical proposals share.
 #[must_use]
-pub fn ask_hash(tenant: &Tenant, proposal: &Proposal, contract: Option<Hash>) -> Hash {
-    Bound::asked(tenant, proposal, contract).hash("onceseal.ask.v1\n")
+pub fn ask_hash(tenant: &Tenant, asked: &Asked<'_>) -> Hash {
+    Bound::asked(tenant, asked).hash("onceseal.ask.v1\n")
 }
 
 /// A request that was made.
@@ -109,11 +130,11 @@ pub(crate) fn find_denial(case: &Case<'_>, intent: Hash) -> Result<Option<Approv
 pub(crate) fn request(
     case: &mut Case<'_>,
     action: ActionId,
-    proposal: &Proposal,
-    contract: Option<Hash>,
+    asked: &Asked<'_>,
     policy: &ActivePolicy,
     ask: Hash,
 ) -> Option<Requested> {
+    let proposal = asked.proposal;
     let entry = policy.policy.entry(proposal.name())?;
     let terms = &entry.approval;
     let owner = case.pinned.owner.as_deref().and_then(Identity::parse).map(|owner| owner.name);
@@ -129,14 +150,14 @@ pub(crate) fn request(
         expires_at: Some(expires_at),
         proof: Some(proofs.clone()),
         quorum: Some(terms.quorum),
-        ..Bound::asked(&case.pinned.tenant, proposal, contract)
+        ..Bound::asked(&case.pinned.tenant, asked)
     };
     let sealed = RequestedSealed {
         action_hash: Some(bound.action_hash),
         approvers: bound.approvers.clone(),
         ask: Some(ask),
         binding: Some(bound.hash("onceseal.binding.v1\n")),
-        contract,
+        contract: bound.contract,
         effect_key: bound.effect_key.clone(),
         intent_hash: Some(proposal.intent_hash()),
         name: Some(proposal.name().to_owned()),

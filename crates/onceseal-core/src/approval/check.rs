@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use crate::action::{Proposal, end_waiting};
 use crate::approval::ask::code_of;
 use crate::approval::event::{Consumed, Expired, PersonSealed, Revoke, Revoked, Status};
-use crate::approval::{ApprovalRow, Identity};
+use crate::approval::{ApprovalRow, Asked, Identity};
 use crate::case::Case;
 use crate::code::Code;
-use crate::hash::Hash;
 use crate::id::{ActionId, ApprovalId};
 use crate::journal::{Body, Nothing, Refs};
 use crate::policy::ActivePolicy;
@@ -32,11 +31,11 @@ pub(crate) enum Check {
 pub(crate) fn check(
     case: &Case<'_>,
     id: ApprovalId,
-    proposal: &Proposal,
-    contract: Option<Hash>,
+    asked: &Asked<'_>,
     policy: &ActivePolicy,
 ) -> Result<Check, Halt> {
     let refused = |code, field, status| Ok(Check::Refused { code, field, status });
+    let proposal = asked.proposal;
     let Some(row) = case.view.approval(id)? else { return refused(Code::ApprovalUnknown, None, None) };
     let bound = &row.private.bound;
     let Some(action_hash) = bound.action_hash else { return refused(Code::Erased, None, None) };
@@ -44,11 +43,11 @@ pub(crate) fn check(
         let field = differing_field(case, row, proposal)?;
         return refused(Code::ApprovalMismatch, Some(field), Some(row.status));
     }
-    if bound.contract != contract {
+    if bound.contract != asked.contract {
         return refused(Code::ApprovalMismatch, Some("contract"), Some(row.status));
     }
     let same_rule = bound.rule == proposal.rule();
-    if same_rule && bound.effect_key.as_deref() != proposal.effect_key() {
+    if same_rule && bound.effect_key != asked.effect_key {
         return refused(Code::ApprovalMismatch, Some("effect_key"), Some(row.status));
     }
     if row.status != Status::Granted {

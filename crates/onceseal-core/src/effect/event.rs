@@ -83,6 +83,10 @@ record! {
         fence: u64,
         /// What it reported.
         outcome: Outcome,
+        /// The remote's receipt, blinded.
+        remote_receipt: Option<Hash>,
+        /// The remote's name of the request, blinded.
+        remote_request: Option<Hash>,
     }
 }
 
@@ -91,8 +95,25 @@ record! {
     pub struct SettledSealed {
         /// The executor's error text.
         error: Option<String>,
+        /// What the remote calls what it did.
+        remote: Option<RemoteReceipt>,
         /// The result: this event's payload.
         result: Option<Hash>,
+    }
+}
+
+record! {
+    /// What a remote calls what it did. One receipt, and one request, proves one
+    /// effect of its tool.
+    pub struct RemoteReceipt {
+        /// When the remote saw it, if it says so.
+        observed_at: Option<Timestamp>,
+        /// Its receipt.
+        receipt_id: Option<String>,
+        /// Its name of the request.
+        request_id: Option<String>,
+        /// The state of the resource that resulted.
+        revision: Option<String>,
     }
 }
 
@@ -113,6 +134,10 @@ record! {
         outcome: Outcome,
         /// How the person was proven; absent for the remote.
         proof: Option<Proof>,
+        /// The remote's receipt, blinded.
+        remote_receipt: Option<Hash>,
+        /// The remote's name of the request, blinded.
+        remote_request: Option<Hash>,
         /// Who answered.
         source: Source,
     }
@@ -129,6 +154,8 @@ record! {
         person: Option<String>,
         /// Why.
         reason: Option<String>,
+        /// What the remote calls what it did.
+        remote: Option<RemoteReceipt>,
         /// The result: this event's payload.
         result: Option<Hash>,
     }

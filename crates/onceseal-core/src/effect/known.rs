@@ -4,10 +4,10 @@ use crate::action::{Answer, answer_held};
 use crate::approval::{Identity, Source, is_operator, names};
 use crate::case::Case;
 use crate::code::Code;
-use crate::effect::event::{Known, KnownSealed};
+use crate::effect::event::{Known, KnownSealed, RemoteReceipt};
 use crate::effect::gate::{now, record_lapse};
 use crate::effect::settle::again;
-use crate::effect::{EffectRow, EffectState, Outcome};
+use crate::effect::{EffectRow, EffectState, Outcome, remote};
 use crate::journal::{Body, Payload, Refs};
 use crate::limits;
 use crate::reply::{EffectNow, Refusal, Reply};
@@ -36,6 +36,8 @@ pub struct Reconcile {
     pub finding: Finding,
     /// How it is known: a reference of the remote.
     pub evidence: Option<String>,
+    /// What the remote calls what it did.
+    pub remote: Option<RemoteReceipt>,
     /// How long after a lease the remote may still carry the attempt out.
     pub settle: Span,
 }
@@ -69,6 +71,7 @@ pub(crate) fn reconcile(case: &mut Case<'_>, reconcile: &Reconcile) -> Result<Re
         Finding::Absent => None,
     };
     let remark = reconcile.evidence.as_ref().is_none_or(|text| limits::is_remark(text));
+    let remark = remark && reconcile.remote.as_ref().is_none_or(RemoteReceipt::is_fit);
     if !remark || text.is_some_and(|text| !limits::is_result(text)) {
         return Ok(Code::OutOfBounds.into());
     }
@@ -88,6 +91,8 @@ pub(crate) fn reconcile(case: &mut Case<'_>, reconcile: &Reconcile) -> Result<Re
         }
         _ => Some(Code::InvalidTransition),
     };
+    let proof = remote::proof(case, &reconcile.effect, row.holder, reconcile.remote.as_ref())?;
+    let code = code.or_else(|| proof.is_none().then_some(Code::RemoteReceiptReused));
     if let Some(code) = code {
         let effect = now(case, &reconcile.effect, None)?.map(|effect| EffectNow { state, ..effect });
         return Ok(Refusal { effect, ..Refusal::new(code) }.into());
@@ -97,9 +102,13 @@ pub(crate) fn reconcile(case: &mut Case<'_>, reconcile: &Reconcile) -> Result<Re
         evidence: reconcile.evidence.clone(),
         person: None,
         reason: None,
+        remote: reconcile.remote.clone().filter(|_| happened),
         result: None,
     };
-    let data = Known { fence: row.fence, outcome: outcome(happened), proof: None, source: Source::Remote };
+    let [remote_receipt, remote_request] = proof.filter(|_| happened).unwrap_or_default();
+    let outcome = outcome(happened);
+    let source = Source::Remote;
+    let data = Known { fence: row.fence, outcome, proof: None, remote_receipt, remote_request, source };
     record(case, reconcile.effect, &row, data, sealed, text, ended)
 }
 
@@ -139,10 +148,17 @@ pub(crate) fn resolve(case: &mut Case<'_>, resolve: &Resolve) -> Result<Reply, H
         evidence: resolve.evidence.clone(),
         person: Some(resolve.person.to_string()),
         reason: Some(resolve.reason.clone()),
+        remote: None,
         result: None,
     };
-    let proof = Some(resolve.person.proof);
-    let data = Known { fence: row.fence, outcome: outcome(resolve.happened), proof, source: Source::Person };
+    let data = Known {
+        fence: row.fence,
+        outcome: outcome(resolve.happened),
+        proof: Some(resolve.person.proof),
+        remote_receipt: None,
+        remote_request: None,
+        source: Source::Person,
+    };
     record(case, resolve.effect, &row, data, sealed, None, ended)
 }
 

@@ -1,7 +1,8 @@
 //! An effect's row and its fold.
 
 use crate::approval::Source;
-use crate::effect::event::Outcome;
+use crate::effect::event::{Outcome, RemoteReceipt};
+use crate::effect::remote;
 use crate::hash::Hash;
 use crate::id::ActionId;
 use crate::journal::{Body, Event, Key};
@@ -42,11 +43,14 @@ impl From<Outcome> for EffectState {
 
 record! {
     /// The private half of an effect's row.
+    #[derive(Default)]
     pub struct EffectPrivate {
         /// Error text or note of the last answer.
         error: Option<String>,
         /// The effect key.
         key: Option<String>,
+        /// What the remote calls what it did.
+        remote: Option<RemoteReceipt>,
         /// Reference of the stored result.
         result: Option<Hash>,
     }
@@ -84,6 +88,9 @@ pub struct EffectRow {
     pub result_at: Option<u64>,
     /// A short code of the executor.
     pub code: Option<String>,
+    /// The remote's receipt and its name of the request, blinded: each proves
+    /// one effect of its tool.
+    pub remote: [Option<Hash>; 2],
     /// Fences that reported late.
     pub late: Vec<u64>,
     /// When the key was first taken.
@@ -107,6 +114,8 @@ impl Pack for EffectRow {
         self.answered_by.pack(out);
         self.result_at.pack(out);
         self.code.pack(out);
+        self.remote[0].pack(out);
+        self.remote[1].pack(out);
         self.late.pack(out);
         self.created_at.pack(out);
         self.updated_at.pack(out);
@@ -125,10 +134,11 @@ impl Pack for EffectRow {
             answered_by: Pack::unpack(input)?,
             result_at: Pack::unpack(input)?,
             code: Pack::unpack(input)?,
+            remote: [Pack::unpack(input)?, Pack::unpack(input)?],
             late: Pack::unpack(input)?,
             created_at: Pack::unpack(input)?,
             updated_at: Pack::unpack(input)?,
-            private: EffectPrivate { error: None, key: None, result: None },
+            private: EffectPrivate::default(),
         })
     }
 }
@@ -177,6 +187,7 @@ impl EffectRow {
     pub fn keys(&self) -> Vec<Key> {
         let mut keys = Vec::with_capacity(2);
         keys.push(Key::state(StreamKind::Effect, self.state.number(), self.created_at));
+        keys.extend(self.remote.iter().flatten().map(|name| remote::key(*name)));
         if self.held() {
             keys.push(Key::due(self.lease_until.unwrap_or(self.updated_at)));
         }
@@ -231,12 +242,16 @@ pub fn evolve(
         Body::EffectSettled(data, sealed) => {
             row.answered_by = Some(Source::Holder);
             row.code.clone_from(&data.code);
+            row.remote = [data.remote_receipt, data.remote_request];
             row.private.error.clone_from(&sealed.error);
+            row.private.remote.clone_from(&sealed.remote);
             row.private.result = sealed.result;
         }
         Body::EffectReconciled(data, sealed) | Body::EffectResolved(data, sealed) => {
             row.answered_by = Some(data.source);
+            row.remote = [data.remote_receipt, data.remote_request];
             row.private.error = sealed.reason.clone().or_else(|| sealed.evidence.clone());
+            row.private.remote.clone_from(&sealed.remote);
             row.private.result = sealed.result;
         }
         Body::EffectBegun(..) => row.first_begun_at = row.first_begun_at.or(Some(at)),
@@ -277,10 +292,11 @@ fn wanted(row: Option<EffectRow>, at: Timestamp, key: Option<&String>) -> Effect
             answered_by: None,
             result_at: None,
             code: None,
+            remote: [None; 2],
             late: Vec::new(),
             created_at: at,
             updated_at: at,
-            private: EffectPrivate { error: None, key: key.cloned(), result: None },
+            private: EffectPrivate { key: key.cloned(), ..EffectPrivate::default() },
         };
     };
     let failed = row.state == EffectState::Failed;
@@ -292,7 +308,8 @@ fn wanted(row: Option<EffectRow>, at: Timestamp, key: Option<&String>) -> Effect
         answered_by: None,
         result_at: None,
         code: None,
-        private: EffectPrivate { error: None, result: None, key: row.private.key.or_else(|| key.cloned()) },
+        remote: [None; 2],
+        private: EffectPrivate { key: row.private.key.or_else(|| key.cloned()), ..EffectPrivate::default() },
         ..row
     }
 }

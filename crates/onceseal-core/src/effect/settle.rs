@@ -7,9 +7,10 @@ use crate::action::{Answer, answer_held, end_held};
 use crate::approval::Source;
 use crate::case::{Case, Renewal};
 use crate::code::Code;
-use crate::effect::event::{Begun, Late, Settled, SettledSealed};
+use crate::effect::event::{Begun, Late, RemoteReceipt, Settled, SettledSealed};
 use crate::effect::gate::{now, record_lapse};
-use crate::effect::{EffectRow, EffectState, Outcome};
+use crate::effect::{EffectRow, EffectState, Outcome, remote};
+use crate::hash::Hash;
 use crate::id::{ActionId, ReceiptId};
 use crate::journal::{Body, Nothing, Payload, Refs};
 use crate::limits;
@@ -67,6 +68,8 @@ pub struct Settle {
     pub error: Option<String>,
     /// Its result as canonical JSON text, at most 64 KiB.
     pub result: Option<String>,
+    /// What the remote calls what it did.
+    pub remote: Option<Box<RemoteReceipt>>,
     /// If it is a worker's: not attempted again sooner than this from now.
     /// Absent, what failed is attempted again when a person says so.
     pub again: Option<Span>,
@@ -129,6 +132,7 @@ pub(crate) fn settle(case: &mut Case<'_>, settle: &Settle) -> Result<Reply, Halt
         return Ok(Code::EffectUnknown.into());
     };
     let unfit = settle.result.as_ref().is_some_and(|text| !limits::is_result(text));
+    let unfit = unfit || settle.remote.as_ref().is_some_and(|remote| !remote.is_fit());
     if unfit || settle.code.as_ref().is_some_and(|code| !limits::is_name(code)) {
         return Ok(Code::OutOfBounds.into());
     }
@@ -137,17 +141,20 @@ pub(crate) fn settle(case: &mut Case<'_>, settle: &Settle) -> Result<Reply, Halt
     }
     // An attempt that repeats an unknown one speaks for itself alone: that it was
     // not executed says nothing of the one before.
+    let proof = remote::proof(case, &holding.effect, holding.action, settle.remote.as_deref())?;
     let outcome = match settle.outcome {
+        // Its receipt is of something else.
+        O::Committed if proof.is_none() => O::Ambiguous,
         O::Failed if row.claimed_from == Some(S::Ambiguous) => O::Ambiguous,
         outcome => outcome,
     };
     match (row.state, outcome) {
         (S::Executing, _) | (S::Reserved, O::Ambiguous) => {
-            let receipt = record(case, settle, outcome)?;
+            let receipt = record(case, settle, outcome, proof)?;
             Ok(Reply::Settled { state: outcome.into(), receipt, repeated: false })
         }
         (S::Ambiguous, O::Committed | O::Failed) if row.lapsed_unanswered() => {
-            let receipt = record(case, settle, outcome)?;
+            let receipt = record(case, settle, outcome, proof)?;
             Ok(Reply::Settled { state: outcome.into(), receipt, repeated: false })
         }
         // It was, and the operation waits for another attempt since.
@@ -181,10 +188,21 @@ pub(super) fn again(case: &Case<'_>, row: &EffectRow) -> Result<Reply, Halt> {
     Ok(Reply::Settled { state: row.state, receipt, repeated: true })
 }
 
-fn record(case: &mut Case<'_>, settle: &Settle, outcome: Outcome) -> Result<Option<ReceiptId>, Halt> {
+fn record(
+    case: &mut Case<'_>,
+    settle: &Settle,
+    outcome: Outcome,
+    proof: Option<[Option<Hash>; 2]>,
+) -> Result<Option<ReceiptId>, Halt> {
     let Holding { effect, action, fence } = settle.attempt;
     let (sealed, payload) = sealed(case, settle);
-    let data = Settled { code: settle.code.clone(), fence, outcome };
+    let code = match proof {
+        None => Some(Code::RemoteReceiptReused.as_str().to_owned()),
+        Some(_) => settle.code.clone(),
+    };
+    let [remote_receipt, remote_request] =
+        proof.filter(|_| outcome == Outcome::Committed).unwrap_or_default();
+    let data = Settled { code, fence, outcome, remote_receipt, remote_request };
     let refs = Refs { action: Some(action), ..Refs::NONE };
     case.record_with(effect, refs, Body::EffectSettled(data, sealed), payload);
     let answer = Answer::from(outcome);
@@ -201,7 +219,8 @@ fn record(case: &mut Case<'_>, settle: &Settle, outcome: Outcome) -> Result<Opti
 fn sealed(case: &Case<'_>, settle: &Settle) -> (SettledSealed, Option<Payload>) {
     let payload = settle.result.as_deref().map(|text| case.payload(text));
     let error = settle.error.as_deref().map(limits::cut);
-    (SettledSealed { error, result: payload.as_ref().map(Payload::hash) }, payload)
+    let result = payload.as_ref().map(Payload::hash);
+    (SettledSealed { error, remote: settle.remote.as_deref().cloned(), result }, payload)
 }
 
 /// A report for an attempt that somebody else has answered for, or that a

@@ -79,6 +79,8 @@ word! {
         Status = 11 => "status",
         /// Contract, moment → operations to be carried out from then on.
         Outbox = 12 => "outbox",
+        /// A remote's receipt or request, blinded → the effect it proves.
+        Remote = 13 => "remote",
     }
 }
 

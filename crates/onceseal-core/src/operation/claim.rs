@@ -77,7 +77,7 @@ pub(crate) fn claim(case: &mut Case<'_>, claim: &Claim) -> Result<Reply, Halt> {
     if effect.holder != id || !waits {
         return Err(Halt::Unreadable);
     }
-    if let Some(code) = hindrance(case, id, &row, &operation, effect.fence)? {
+    if let Some(code) = hindrance(case, id, &row, &operation, &effect)? {
         return come_to_nothing(case, id, &operation, &effect, code);
     }
     let tool = case.pinned.tool(operation.contract)?.clone();
@@ -126,7 +126,7 @@ fn hindrance(
     id: ActionId,
     row: &ActionRow,
     operation: &Operation,
-    attempts: u64,
+    effect: &EffectRow,
 ) -> Result<Option<Code>, Halt> {
     if case.now > operation.until {
         return Ok(Some(Code::TooLate));
@@ -141,7 +141,8 @@ fn hindrance(
         let bound = &approval.private.bound;
         let holds = approval.status == Status::Consumed
             && bound.action_hash == Some(proposed.action_hash)
-            && bound.contract == Some(operation.contract);
+            && bound.contract == Some(operation.contract)
+            && bound.effect_key == effect.private.key;
         if !holds {
             return Ok(Some(Code::ApprovalMismatch));
         }
@@ -149,7 +150,7 @@ fn hindrance(
     // What was accepted stays so, unless the policy has come to deny it.
     let Some(policy) = action::active_policy(case)? else { return Ok(Some(Code::PolicyMissing)) };
     let most = policy.policy.entry(&proposed.name).and_then(|entry| entry.max_attempts);
-    if most.is_some_and(|most| attempts >= u64::from(most)) {
+    if most.is_some_and(|most| effect.fence >= u64::from(most)) {
         return Ok(Some(Code::AttemptLimit));
     }
     if policy.hash == row.decided.policy {

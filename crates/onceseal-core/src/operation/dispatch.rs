@@ -145,7 +145,7 @@ fn adopt(case: &Case<'_>, wish: &mut Wish<'_>, approvals: &[ApprovalId]) -> Resu
     let mut given = approvals.to_vec();
     given.sort();
     for id in &given {
-        let check = approval::check(case, *id, wish.proposal, wish.contract(), &wish.policy)?;
+        let check = approval::check(case, *id, &wish.asks(), &wish.policy)?;
         if matches!(check, Check::Usable) {
             wish.presented = Some(*id);
             let Some(row) = case.view.approval(*id)? else { return Err(Halt::Unreadable) };

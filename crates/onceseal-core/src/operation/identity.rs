@@ -105,6 +105,20 @@ impl CallIdentity {
         self.profile().map(drop).ok_or(HostContextError::Profile)
     }
 
+    /// A program's own call, which no model made.
+    #[must_use]
+    pub fn own(call_id: &str, operation_id: &str, key: Option<String>) -> CallIdentity {
+        CallIdentity {
+            provider: Profile::OWN.provider.to_owned(),
+            api_family: Profile::OWN.api_family.to_owned(),
+            adapter_revision: Profile::OWN.adapter_revision.to_owned(),
+            response_id: call_id.to_owned(),
+            call_id: call_id.to_owned(),
+            operation_id: operation_id.to_owned(),
+            idempotency_key: key,
+        }
+    }
+
     /// The profile it was made under, if it is a known one.
     #[must_use]
     pub fn profile(&self) -> Option<Profile> {

@@ -23,12 +23,14 @@ pub struct Query {
     pub call: CallIdentity,
     /// The opaque reference.
     pub status_ref: String,
-    /// What is expected to have been asked for.
+    /// What this call asks about: the digest of its tool and arguments.
     pub request: Hash,
+    /// What is expected to have been asked for.
+    pub expected: Hash,
 }
 
 pub(crate) fn query(case: &mut Case<'_>, query: &Query) -> Result<Reply, Halt> {
-    let Query { subject, tool, call, status_ref, request } = query;
+    let Query { subject, tool, call, status_ref, request, expected } = query;
     if call.check().is_err() {
         return Ok(Code::CallInvalid.into());
     }
@@ -46,6 +48,7 @@ pub(crate) fn query(case: &mut Case<'_>, query: &Query) -> Result<Reply, Halt> {
     }
     let profile = (&call.provider, &call.api_family, &call.adapter_revision);
     let same = intent.request == *request
+        && request == expected
         && intent.key == *key
         && (&intent.provider, &intent.api_family, &intent.adapter_revision) == profile
         && row.private.proposal.as_ref().is_some_and(|proposal| proposal.name == *tool);

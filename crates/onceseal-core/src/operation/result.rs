@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::hash::Hash;
 use crate::json::{self, Object, Value};
 use crate::operation::catalogue::ModelCode;
-use crate::operation::{CallIdentity, principal_ref};
+use crate::operation::{CallIdentity, Revisions, principal_ref};
 use crate::record::word;
 
 word! {
@@ -260,6 +260,28 @@ impl Told<'_> {
 }
 
 impl ToolIdentity {
+    /// What evidence names a tool that nobody knows.
+    #[must_use]
+    pub fn unregistered(name: impl Into<String>) -> ToolIdentity {
+        let nothing = || "unregistered".to_owned();
+        ToolIdentity {
+            name: name.into(),
+            input: nothing(),
+            output: nothing(),
+            effect: nothing(),
+            handler: nothing(),
+            producer: nothing(),
+            policy: nothing(),
+            source: nothing(),
+        }
+    }
+
+    /// The revisions that decide what a request means.
+    #[must_use]
+    pub fn revisions(&self) -> Revisions<'_> {
+        Revisions { input: &self.input, output: &self.output, effect: &self.effect }
+    }
+
     fn contract(&self) -> Value {
         object([
             ("name", self.name.as_str().into()),

@@ -4,6 +4,7 @@ use crate::hash::Hash;
 use crate::json::{self, Limits, Object, Value};
 use crate::limits;
 use crate::operation::Revisions;
+use crate::operation::result::ToolIdentity;
 use crate::pack::Corrupt;
 use crate::policy::DEFAULT_DEADLINE;
 use crate::time::Span;
@@ -14,6 +15,9 @@ const DELIVER_WITHIN: Span = Span::hours(24);
 const REQUEST_TIMEOUT: Span = Span::seconds(20);
 /// An attempt's lease where the contract does not say.
 const LEASE: Span = Span::seconds(30);
+
+/// What of a tool has revisions.
+const REVISIONS: [&str; 6] = ["input", "output", "effect", "handler", "producer", "policy"];
 
 /// What may be done about an attempt that began and whose outcome is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,14 +40,9 @@ pub enum Recovery {
 /// What of a contract decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contract {
-    /// The tool's name, which is the name of its action in the policy.
-    pub name: String,
-    /// Revision of its arguments.
-    pub input: String,
-    /// Revision of its results.
-    pub output: String,
-    /// Revision of what it does.
-    pub effect: String,
+    /// What the tool is: its name, which is the name of its action in the policy,
+    /// and its revisions.
+    pub identity: ToolIdentity,
     /// What may be done about an unknown outcome.
     pub recovery: Recovery,
     /// Not attempted any more so long after it was accepted.
@@ -63,7 +62,7 @@ impl Contract {
     /// The revisions that decide what a request means.
     #[must_use]
     pub fn revisions(&self) -> Revisions<'_> {
-        Revisions { input: &self.input, output: &self.output, effect: &self.effect }
+        self.identity.revisions()
     }
 }
 
@@ -102,8 +101,9 @@ impl Tool {
             Some(Value::Object(revisions)) => revisions,
             Some(_) => return Err(ContractError::Member("revisions", "must be a mapping")),
         };
-        if revisions.iter().any(|(name, _)| !["input", "output", "effect"].contains(&name)) {
-            return Err(ContractError::Member("revisions", "has input, output and effect"));
+        if revisions.iter().any(|(name, _)| !REVISIONS.contains(&name)) {
+            let has = "has input, output, effect, handler, producer and policy";
+            return Err(ContractError::Member("revisions", has));
         }
         let revision = |of| text(revisions, of, Some("v1"));
         let recovery = match text(document, "recovery", Some("never"))?.as_str() {
@@ -121,11 +121,18 @@ impl Tool {
                 return Err(ContractError::Member(member, "belongs to another recovery"));
             }
         }
-        let contract = Contract {
-            name,
+        let identity = ToolIdentity {
             input: revision("input")?,
             output: revision("output")?,
             effect: revision("effect")?,
+            handler: revision("handler")?,
+            producer: revision("producer")?,
+            policy: revision("policy")?,
+            source: text(document, "source", Some(&name))?,
+            name,
+        };
+        let contract = Contract {
+            identity,
             recovery,
             deliver_within: span(document, "deliver_within", Some(DELIVER_WITHIN))?,
             lease: span(document, "lease", Some(LEASE))?,

@@ -220,7 +220,8 @@ impl Protocol {
         };
         let action = |state: &State| state.ledger.action(hold.action).map(|row| row.state.clone());
         let (before, ended) = (effect(state), action(state));
-        let report = Settle { attempt, outcome, code: None, error: None, result: None, again: None };
+        let report =
+            Settle { attempt, outcome, code: None, error: None, result: None, remote: None, again: None };
         let reply = self.submit(state, Command::Settle(report));
         if fenced && (effect(state) != before || action(state) != ended) {
             state.breaks(P04_FENCED);
@@ -253,7 +254,7 @@ impl Protocol {
     fn reconcile(&self, state: &mut State, key: usize, happened: bool) {
         let (effect, fence) = (self.keys[key], state.keys[key].fence);
         let finding = if happened { Finding::Committed(None) } else { Finding::Absent };
-        let command = Reconcile { effect, fence, finding, evidence: None, settle: TICK };
+        let command = Reconcile { effect, fence, finding, evidence: None, remote: None, settle: TICK };
         let reply = self.submit(state, Command::Reconcile(command));
         if let Reply::Settled { repeated: false, .. } = reply {
             let ghost = &mut state.keys[key];

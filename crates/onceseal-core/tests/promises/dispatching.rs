@@ -192,6 +192,22 @@ fn p01_p02_an_approval_counts_for_one_contract_and_is_used_when_the_intent_is_st
 }
 
 #[test]
+fn p01_an_approval_counts_for_one_idempotency_key_where_the_policy_names_no_effect() {
+    let policy = "schema: onceseal.policy/v1\nactions: { pay: { decision: approve } }\n";
+    let mut world = World::new(&crate::executor::Real, policy);
+    let contract = world.declare(PAY);
+    let (one, two) = (world.order(pay(1), contract, "key-1"), world.order(pay(1), contract, "key-2"));
+    let (action, approval) = asked(world.dispatch(&one));
+    world.answer(approval, "os:owner", Said::Yes);
+    let refusal = refused(world.dispatch(&Order { approvals: vec![approval], ..two.clone() }));
+    assert_eq!((refusal.code, refusal.field), (Code::ApprovalMismatch, Some("effect_key")));
+    let (_, second) = asked(world.dispatch(&two));
+    assert_ne!(second, approval, "each wish is asked for");
+    assert_eq!(world.accepted(&Order { approvals: vec![approval], ..one }), action);
+    world.check();
+}
+
+#[test]
 fn several_approvals_may_be_given_and_the_smallest_that_counts_is_used() {
     let mut world = pay_world();
     let contract = world.declare(PAY);

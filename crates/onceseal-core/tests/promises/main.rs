@@ -23,6 +23,7 @@ mod outcomes;
 mod people;
 mod policy_change;
 mod querying;
+mod receipts_of_remotes;
 mod recovering;
 mod refusals;
 mod single_use;

@@ -30,7 +30,14 @@ fn resolve(world: &mut World<'_>, attempt: &Attempt, happened: bool) -> Reply {
 
 fn reconcile(world: &mut World<'_>, attempt: &Attempt, finding: Finding) -> Reply {
     let Attempt { effect, fence, .. } = *attempt;
-    world.run(Command::Reconcile(Reconcile { effect, fence, finding, evidence: None, settle: SETTLE }))
+    world.run(Command::Reconcile(Reconcile {
+        effect,
+        fence,
+        finding,
+        evidence: None,
+        remote: None,
+        settle: SETTLE,
+    }))
 }
 
 fn settled(reply: Reply) -> (EffectState, bool) {
@@ -364,7 +371,8 @@ fn p14_texts_of_reports_are_bounded_and_never_turn_a_word_into_a_refusal() {
     let Attempt { effect, fence, .. } = held;
     let evidence = Some("x".repeat(1_025));
     let finding = Finding::Committed(None);
-    let reconcile = Command::Reconcile(Reconcile { effect, fence, finding, evidence, settle: SETTLE });
+    let reconcile =
+        Command::Reconcile(Reconcile { effect, fence, finding, evidence, remote: None, settle: SETTLE });
     assert_eq!(refused(world.run(reconcile)).code, Code::OutOfBounds);
     assert_eq!(state(&world), EffectState::Executing);
 }

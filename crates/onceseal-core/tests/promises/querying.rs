@@ -26,6 +26,7 @@ fn dispatched() -> (World<'static>, Order, OperationNow, Query) {
         call: order.by.status_query(&now.status_ref),
         status_ref: now.status_ref.clone(),
         request: scope.request(r#"{"id":1}"#, revisions),
+        expected: scope.request(r#"{"id":1}"#, revisions),
     };
     (world, order, now, query)
 }
@@ -93,6 +94,7 @@ fn a_query_must_ask_for_what_was_dispatched() {
         call
     };
     let others = [
+        Query { expected: Hash([0; 32]), call: call(|call| call.call_id = "c".to_owned()), ..query.clone() },
         Query { request: Hash([0; 32]), call: call(|call| call.call_id = "a".to_owned()), ..query.clone() },
         Query { tool: "pay".to_owned(), call: call(|call| call.call_id = "b".to_owned()), ..query.clone() },
         Query { call: call(|call| call.idempotency_key = Some("key-2".to_owned())), ..query.clone() },

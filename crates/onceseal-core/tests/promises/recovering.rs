@@ -125,6 +125,7 @@ fn what_the_remote_found_is_the_answer_also_while_it_waits_to_be_made_again() {
             fence: 1,
             finding: Finding::Committed(Some("{}".to_owned())),
             evidence: None,
+            remote: None,
             settle: Span::ZERO,
         };
         world.run(Command::Reconcile(reconcile));

@@ -217,7 +217,7 @@ impl<'r> Play<'r> {
             Do::Reconcile { happened, .. } => {
                 let finding = if happened { Finding::Committed(None) } else { Finding::Absent };
                 let settle = Span::seconds(30);
-                let reconcile = Reconcile { effect, fence, finding, evidence: None, settle };
+                let reconcile = Reconcile { effect, fence, finding, evidence: None, remote: None, settle };
                 (Command::Reconcile(reconcile), naive.reconcile(&handle, happened))
             }
             _ => (Command::Lapse(effect), naive.lapse_effect(&handle.key)),

@@ -179,6 +179,7 @@ fn begun_given_back(
             code: None,
             error: None,
             result: None,
+            remote: None,
             again: Some(onceseal_core::time::Span::ZERO),
         };
         let report = Stamped { command: Command::Settle(report), ..command.clone() };

@@ -275,6 +275,7 @@ impl<'r> System<'r> {
                     fence,
                     finding,
                     evidence: None,
+                    remote: None,
                     settle: SETTLE,
                 }));
                 Hands::Empty

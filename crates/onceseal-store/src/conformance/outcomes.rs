@@ -166,7 +166,14 @@ fn a_lapse_that_nobody_recorded_can_be_resolved(subject: &dyn Subject) -> Verdic
 
 fn remote(taken: &Attempt, finding: Finding) -> Command {
     let (effect, fence) = (taken.effect, taken.fence);
-    Command::Reconcile(Reconcile { effect, fence, finding, evidence: None, settle: Span::minutes(1) })
+    Command::Reconcile(Reconcile {
+        effect,
+        fence,
+        finding,
+        evidence: None,
+        remote: None,
+        settle: Span::minutes(1),
+    })
 }
 
 fn the_remote_says_committed_while_it_executes_or_is_unknown(subject: &dyn Subject) -> Verdict {

@@ -217,7 +217,10 @@ fn used(id: ApprovalId) -> onceseal_core::journal::Draft {
 /// The granted approvals that a run may find.
 fn granted(asked: &Asked<'_>) -> Vec<StreamId> {
     let Some((run, presented)) = asked.run() else { return Vec::new() };
-    let ask = onceseal_core::approval::ask_hash(&asked.pinned.tenant, &run.proposal, None);
+    let ask = onceseal_core::approval::ask_hash(
+        &asked.pinned.tenant,
+        &onceseal_core::approval::Asked::of(&run.proposal),
+    );
     let range = onceseal_core::view::Range::equal(onceseal_core::journal::Key::of(
         onceseal_core::journal::Index::Ask,
         &[&ask.0],

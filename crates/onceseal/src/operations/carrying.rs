@@ -7,22 +7,27 @@ use onceseal_core::action::Principal;
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::effect::{Begin, Finding, Holding, Reconcile};
+use onceseal_core::hash::Hash;
 use onceseal_core::id::ActionId;
 use onceseal_core::json::{self, Limits, Object, Value};
 use onceseal_core::operation::{Claim, GiveBack, Next, Postpone};
 use onceseal_core::reply::{self, Attempt, Reply};
+use onceseal_core::stream::StreamId;
 use onceseal_core::time::{Span, Timestamp};
 use onceseal_core::tool::Recovery;
 use onceseal_store::StoreError;
 
+use super::Operations;
+use super::checked::shown;
 use super::tool::{Job, Question, Tool, Word};
 use crate::attempt::{Again, Held};
 use crate::claim::Unclaimed;
 use crate::control::Control;
 use crate::error::Error;
 use crate::executed::Failure;
+use crate::fault::{self, point};
 use crate::moment::Moment;
-use crate::outcome::storable;
+use crate::outcome::{receipt_of, storable};
 use crate::permit::secrets_under;
 
 /// Pauses before something is tried again: the first and the longest.
@@ -43,20 +48,23 @@ pub(super) fn pause(attempts: u64) -> Duration {
 
 /// Carries an operation out as far as it can be now. What stands in the way is
 /// recorded with the operation, not returned.
-pub(super) async fn carry_out(control: Control, tool: Tool, action: ActionId) -> Result<(), Error> {
+pub(super) async fn carry_out(operations: &Operations, tool: &Tool, action: ActionId) -> Result<(), Error> {
+    let control = operations.control();
     let mut absent = None;
     loop {
         let asked = Moment::now(control.store().clock().as_ref());
-        let begin = !tool.asks_before();
+        let begin = !(tool.asks_before() || operations.directory.is_some());
         let claim = Claim { action, contract: tool.digest(), lease: None, begin, absent };
         let ticket = control.ticket(Command::Claim(claim))?;
         match Unclaimed::new(&control.inner.keeper, ticket).await? {
             Reply::Claimed(attempt, job) => {
                 control.inner.keeper.recorded();
-                return attempted(&control, &tool, *attempt, *job, asked).await;
+                // As a worker that dies here: nothing more is recorded.
+                fault::reach(point::AFTER_CLAIM)?;
+                return attempted(operations, tool, *attempt, *job, asked).await;
             }
             Reply::Ask(reply::Question::Remote { asked_at, job }) => {
-                match asked_about(&control, &tool, *job, asked_at).await? {
+                match asked_about(control, tool, *job, asked_at).await? {
                     Some(at) => absent = Some(at),
                     None => return Ok(()),
                 }
@@ -67,32 +75,25 @@ pub(super) async fn carry_out(control: Control, tool: Tool, action: ActionId) ->
     }
 }
 
-/// Asks the remote. `Some`: it knows of no attempt, and was asked then.
+/// Asks the remote about the last attempt. `Some`: it knows of none, and was
+/// asked then.
 async fn asked_about(
     control: &Control,
     tool: &Tool,
     job: reply::Job,
     asked_at: Timestamp,
 ) -> Result<Option<Timestamp>, Error> {
-    let (effect, fence, action) = (job.effect, job.fence, job.action);
+    let (fence, action) = (job.fence, job.action);
     let question = Question {
         arguments: arguments(&job.arguments)?,
         principal: principal(&job),
         provider_key: job.provider_key,
         fence,
     };
-    match tool.handler().ask(&question).await {
-        Some(Word::Absent) => return Ok(Some(asked_at)),
-        Some(Word::Committed(value)) => {
-            let secrets = secrets_under(control, job.policy, tool.name(), &question.arguments).await?;
-            let Recovery::Ask { settle } = tool.contract().recovery else { return Ok(None) };
-            let finding = Finding::Committed(storable(&value, &secrets));
-            let reconcile = Reconcile { effect, fence, finding, evidence: None, settle };
-            if let Reply::Settled { .. } = control.submit(Command::Reconcile(reconcile)).await? {
-                return Ok(None);
-            }
-        }
-        None => {}
+    match ask(control, tool, job.effect, job.policy, &question).await? {
+        Heard::Recorded => return Ok(None),
+        Heard::Absent => return Ok(Some(asked_at)),
+        Heard::Nothing => {}
     }
     let postpone =
         Postpone { action, after: Span::from_std(pause(fence).max(ASK_AGAIN)), code: Code::CannotTell };
@@ -100,19 +101,55 @@ async fn asked_about(
     Ok(None)
 }
 
+/// What came of asking a remote.
+pub(super) enum Heard {
+    /// It happened, and that is recorded.
+    Recorded,
+    /// It knows of no attempt.
+    Absent,
+    /// It cannot tell, or what it says does not count.
+    Nothing,
+}
+
+/// Asks the remote, and records that it happened if it says so.
+pub(super) async fn ask(
+    control: &Control,
+    tool: &Tool,
+    effect: StreamId,
+    policy: Hash,
+    question: &Question,
+) -> Result<Heard, Error> {
+    let done = match tool.handler().ask(question).await {
+        Some(Word::Committed(done)) => shown(tool, &question.arguments, done),
+        Some(Word::Absent) => return Ok(Heard::Absent),
+        None => return Ok(Heard::Nothing),
+    };
+    let Recovery::Ask { settle } = tool.contract().recovery else { return Ok(Heard::Nothing) };
+    let secrets = secrets_under(control, policy, tool.name(), &question.arguments).await?;
+    let finding = Finding::Committed(storable(&done.value, &secrets));
+    let remote = receipt_of(&done, &secrets);
+    let reconcile = Reconcile { effect, fence: question.fence, finding, evidence: None, remote, settle };
+    match control.submit(Command::Reconcile(reconcile)).await? {
+        Reply::Settled { .. } => Ok(Heard::Recorded),
+        _ => Ok(Heard::Nothing),
+    }
+}
+
 /// Performs what was claimed, once nothing stands against it any more.
 async fn attempted(
-    control: &Control,
+    operations: &Operations,
     tool: &Tool,
     mut attempt: Attempt,
     job: reply::Job,
     mut asked: Moment,
 ) -> Result<(), Error> {
+    let control = operations.control();
     let (arguments, principal) = (arguments(&job.arguments)?, principal(&job));
     if !attempt.begun {
         // Half of the lease is for the attempt.
         let patience = attempt.lease.to_std() / 2;
-        let looked = tokio::time::timeout(patience, objection(tool, &principal, &arguments)).await;
+        let looked =
+            tokio::time::timeout(patience, objection(operations, tool, &principal, &arguments)).await;
         let next = match looked {
             Ok(None) => None,
             Ok(Some(next)) => Some(next),
@@ -148,10 +185,12 @@ async fn attempted(
         None => Some(Span::from_std(pause(fence))),
     });
     let held = Held::of_worker(control, attempt, asked, again);
-    let provider_key = job.provider_key;
+    let (key, provider_key) = (job.intent.key, job.provider_key);
     let performed = held
-        .perform(control, arguments, &secrets, |call| {
-            tool.handler().perform(Job { call, principal, provider_key })
+        .perform(control, arguments, &secrets, async |call| {
+            let job = Job { call: call.clone(), principal, key, provider_key };
+            let done = tool.handler().perform(job).await?;
+            Ok::<_, Failure>(shown(tool, call.args(), done))
         })
         .await;
     match performed {
@@ -162,11 +201,14 @@ async fn attempted(
 }
 
 /// Why the operation is not to be attempted now, if anything says so.
-async fn objection(tool: &Tool, principal: &Principal, arguments: &Object) -> Option<Code> {
-    match tool.handler().authorizes(principal, arguments).await {
-        Some(true) => {}
-        Some(false) => return Some(Code::AuthorizationDenied),
-        None => return Some(Code::CannotTell),
+async fn objection(
+    operations: &Operations,
+    tool: &Tool,
+    principal: &Principal,
+    arguments: &Object,
+) -> Option<Code> {
+    if let Err(code) = operations.authorized(tool, principal, arguments).await {
+        return Some(code);
     }
     if !tool.contract().business_rule {
         return None;

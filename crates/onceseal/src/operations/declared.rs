@@ -6,16 +6,15 @@ use std::time::Duration;
 use onceseal_core::json::{Object, Value};
 use onceseal_core::tool::{self, Recovery};
 
-use super::Tool;
+use super::checked::Rules;
 use super::program::Program;
 #[cfg(feature = "http")]
 use super::request::Remote;
-#[cfg(feature = "schema")]
-use super::schema::Schemas;
 use super::tool::Handler;
+use super::{Tool, ToolError};
 
 /// What of a contract may be written in the file.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 16] = [
     "revisions",
     "recovery",
     "key_ttl",
@@ -26,6 +25,10 @@ const KEYS: [&str; 12] = [
     "request_timeout",
     "input",
     "output",
+    "output_bytes",
+    "output_depth",
+    "output_equals",
+    "source",
     "command",
     "http",
 ];
@@ -34,23 +37,12 @@ const KEYS: [&str; 12] = [
 /// known; this much is needed for it to do anything.
 const SHORTEST: Duration = Duration::from_secs(30);
 
-/// What is wrong with a tool.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("tools: {tool}: {problem}")]
-pub struct ToolError {
-    /// Which tool.
-    pub tool: String,
-    /// What is wrong, in a sentence.
-    pub problem: String,
-}
-
 /// A tool as the file declares it: checked, and not yet able to do anything.
 #[derive(Debug, Clone)]
 pub struct Declared {
     contract: Object,
     kind: Kind,
-    #[cfg(feature = "schema")]
-    schemas: Schemas,
+    rules: Rules,
 }
 
 #[derive(Debug, Clone)]
@@ -114,22 +106,12 @@ impl Declared {
             }
             _ => return Err("one of command and http is needed, as a mapping".to_owned()),
         };
-        #[cfg(feature = "schema")]
-        let schemas = Schemas::parse(entry)?;
-        #[cfg(not(feature = "schema"))]
-        if ["input", "output"].iter().any(|name| entry.get(name).is_some()) {
-            return Err("input, output: this program was built without JSON Schemas".to_owned());
-        }
+        let rules = Rules::parse(entry)?;
         let mut contract = entry.clone();
         contract.insert("name", name);
         let compiled = tool::Tool::compile(&contract).map_err(|error| error.to_string())?;
         kind.suits(&compiled.contract)?;
-        Ok(Declared {
-            contract,
-            kind,
-            #[cfg(feature = "schema")]
-            schemas,
-        })
+        Ok(Declared { contract, kind, rules })
     }
 
     /// The tool, able to do what it declares.
@@ -154,13 +136,7 @@ impl Declared {
         tool.map_err(|error| failed(error.to_string()))
     }
 
-    #[cfg(feature = "schema")]
     fn checked(&self, handler: impl Handler) -> Result<Tool, tool::ContractError> {
-        Tool::new(&self.contract, self.schemas.around(handler))
-    }
-
-    #[cfg(not(feature = "schema"))]
-    fn checked(&self, handler: impl Handler) -> Result<Tool, tool::ContractError> {
-        Tool::new(&self.contract, handler)
+        Tool::ruled(&self.contract, self.rules.clone(), handler)
     }
 }

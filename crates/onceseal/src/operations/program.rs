@@ -10,7 +10,7 @@ use onceseal_core::json::{self, Object, Value};
 use super::carrying::pause;
 use super::filling::{Filling, Given, plainly};
 use super::tool::{Answering, Handler, Job};
-use crate::executed::{Executed, Failure};
+use crate::executed::{Done, Failure, Performed};
 use crate::process::{GRACE_MAX, Process};
 
 /// Linux takes no longer text in an environment.
@@ -89,7 +89,7 @@ impl Program {
 }
 
 impl Handler for Program {
-    fn perform(&self, job: Job) -> Answering<'_, Executed> {
+    fn perform(&self, job: Job) -> Answering<'_, Performed> {
         Box::pin(async move {
             let process = match self.process(&job) {
                 Ok(process) => process,
@@ -102,7 +102,7 @@ impl Handler for Program {
             };
             // It ends by itself before the attempt does, so that its end is known.
             let deadline = job.call().deadline() - GRACE_MAX * 2;
-            process.run(deadline, |_| {}).await.executed(&self.not_executed_on)
+            process.run(deadline, |_| {}).await.executed(&self.not_executed_on).map(Done::from)
         })
     }
 

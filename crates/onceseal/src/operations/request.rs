@@ -9,8 +9,9 @@ use super::body::FilledValue;
 use super::carrying::pause;
 use super::filling::{Filling, Given, Missing, plainly};
 use super::program::codes;
+use super::returned::Pointer;
 use super::tool::{Answering, Handler, Job, Question, Word};
-use crate::executed::{Executed, Failure};
+use crate::executed::{Done, Failure, Performed};
 use crate::http::{Client, Request, Response};
 use crate::secrets::Secrets;
 
@@ -50,7 +51,7 @@ pub(super) struct Remote {
     request: Template,
     not_executed_on: BTreeSet<u16>,
     /// Where in its answer the remote's own receipt is.
-    receipt: Option<Vec<String>>,
+    receipt: Option<Pointer>,
     status: Option<Status>,
 }
 
@@ -76,7 +77,9 @@ impl Remote {
         known(document, &["method", "url", "headers", "body", "not_executed_on", "receipt", "status"])?;
         let receipt = match document.get("receipt") {
             None => None,
-            Some(Value::Text(pointer)) => Some(steps(pointer)?),
+            Some(Value::Text(pointer)) => {
+                Some(Pointer::parse(pointer).map_err(|what| format!("http: receipt: {what}"))?)
+            }
             Some(_) => return Err("http: receipt is a JSON pointer".to_owned()),
         };
         let status = match document.get("status") {
@@ -108,21 +111,25 @@ impl Remote {
         Reached { remote: self.clone(), client }
     }
 
-    /// What is kept of an answer: its status, the remote's receipt, and its body
-    /// if that is JSON.
-    fn result(&self, response: &Response) -> Object {
+    /// What is kept of an answer: its status, its body if that is JSON, and the
+    /// remote's receipt.
+    fn done(&self, response: &Response, secrets: &Secrets) -> Done {
         let mut result = Object::new();
         result.insert("status", Value::Integer(i64::from(response.status)));
         let body = json::read(&response.body, &Limits::RESULT).ok().filter(|_| !response.truncated);
-        if let (Some(steps), Some(body)) = (&self.receipt, &body)
-            && let Some(receipt) = found(steps, body)
-        {
-            result.insert("receipt", receipt.clone());
-        }
+        let body = body.map(|body| secrets.hide_in(body));
+        let receipt = match (&self.receipt, &body) {
+            (Some(pointer), Some(body)) => pointer.find(body).and_then(name),
+            _ => None,
+        };
         if let Some(body) = body {
             result.insert("body", body);
         }
-        result
+        let done = Done::from(Value::Object(result));
+        match receipt {
+            Some(receipt) => done.receipt(receipt),
+            None => done,
+        }
     }
 }
 
@@ -205,7 +212,7 @@ impl Template {
 }
 
 impl Handler for Reached {
-    fn perform(&self, job: Job) -> Answering<'_, Executed> {
+    fn perform(&self, job: Job) -> Answering<'_, Performed> {
         Box::pin(async move {
             let given = Given { arguments: job.args(), provider_key: job.provider_key() };
             let request = match self.remote.request.fill(&given) {
@@ -220,9 +227,12 @@ impl Handler for Reached {
                 Ok(response) => {
                     let message = format!("the remote answered with status {}", response.status);
                     let outcome = response.outcome(&self.remote.not_executed_on);
-                    outcome.executed(secrets.hide_in(self.remote.result(&response).into()), message)
+                    outcome.executed(Value::Null, message).map(|_| self.remote.done(&response, &secrets))
                 }
-                Err(error) => error.outcome().executed(Value::Null, secrets.hide(error.to_string())),
+                Err(error) => {
+                    let message = secrets.hide(error.to_string());
+                    error.outcome().executed(Value::Null, message).map(Done::from)
+                }
             }
         })
     }
@@ -233,10 +243,7 @@ impl Handler for Reached {
             let given = Given { arguments: &question.arguments, provider_key: &question.provider_key };
             let response = self.client.send(status.request.fill(&given).ok()?).await.ok()?;
             match response.status {
-                200..=299 => {
-                    let result = self.remote.result(&response).into();
-                    Some(Word::Committed(status.request.secrets().hide_in(result)))
-                }
+                200..=299 => Some(Word::Committed(self.remote.done(&response, &status.request.secrets()))),
                 code if !response.relayed && status.absent_on.contains(&code) => Some(Word::Absent),
                 _ => None,
             }
@@ -278,16 +285,11 @@ fn percent_encoded(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// The steps of a JSON pointer (RFC 6901).
-fn steps(pointer: &str) -> Result<Vec<String>, String> {
-    let rest = pointer.strip_prefix('/').ok_or("http: receipt is a JSON pointer, as in /id")?;
-    Ok(rest.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect())
-}
-
-fn found<'a>(steps: &[String], value: &'a Value) -> Option<&'a Value> {
-    steps.iter().try_fold(value, |value, step| match value {
-        Value::Object(object) => object.get(step),
-        Value::List(items) => items.get(step.parse::<usize>().ok()?),
+/// A receipt's name: a text, or a number as it is written.
+fn name(value: &Value) -> Option<String> {
+    match value {
+        Value::Text(text) => Some(text.clone()),
+        Value::Integer(_) => Some(json::canonical(value)),
         _ => None,
-    })
+    }
 }

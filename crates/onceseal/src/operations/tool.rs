@@ -11,8 +11,10 @@ use onceseal_core::hash::Hash;
 use onceseal_core::json::{Object, Value};
 use onceseal_core::tool::{self, ContractError};
 
+use super::checked::Rules;
+use super::directory::Current;
 use crate::attempt::Call;
-use crate::executed::{Executed, Failure};
+use crate::executed::{Done, Failure, Performed};
 
 /// An answer that is being looked for.
 pub type Answering<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -30,15 +32,18 @@ pub trait Handler: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Whether the current principal may touch the resource: asked twice before
-    /// an operation is accepted, and before each attempt if
-    /// [`Handler::looks_again`].
-    fn authorizes<'a>(
-        &'a self,
-        principal: &'a Principal,
-        arguments: &'a Object,
-    ) -> Answering<'a, Option<bool>> {
-        let _ = (principal, arguments);
+    /// Whether this result is such as the tool returns for these arguments. If
+    /// not it was done all the same, and its result is withheld.
+    fn returns(&self, arguments: &Object, result: &Value) -> bool {
+        let _ = (arguments, result);
+        true
+    }
+
+    /// Whether the principal, as it is now, may touch the resource: asked twice
+    /// before an operation is accepted, and before each attempt if
+    /// [`Handler::looks_again`] or a [`Directory`](super::Directory) is asked.
+    fn authorizes<'a>(&'a self, who: Current<'a>, arguments: &'a Object) -> Answering<'a, Option<bool>> {
+        let _ = (who, arguments);
         Box::pin(std::future::ready(Some(true)))
     }
 
@@ -56,7 +61,7 @@ pub trait Handler: Send + Sync + 'static {
     }
 
     /// Carries the operation out, once for each attempt.
-    fn perform(&self, job: Job) -> Answering<'_, Executed>;
+    fn perform(&self, job: Job) -> Answering<'_, Performed>;
 
     /// Asks the remote what it knows of the last attempt.
     fn ask<'a>(&'a self, question: &'a Question) -> Answering<'a, Option<Word>> {
@@ -77,6 +82,7 @@ pub trait Handler: Send + Sync + 'static {
 pub struct Job {
     pub(super) call: Call,
     pub(super) principal: Principal,
+    pub(super) key: String,
     pub(super) provider_key: String,
 }
 
@@ -97,6 +103,12 @@ impl Job {
     #[must_use]
     pub const fn principal(&self) -> &Principal {
         &self.principal
+    }
+
+    /// The idempotency key under which it was asked for.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
     }
 
     /// The key to give to the remote, which tells attempts of one wish by it.
@@ -130,9 +142,19 @@ impl fmt::Debug for Question {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Word {
     /// It happened; with its result.
-    Committed(Value),
+    Committed(Done),
     /// It knows of none.
     Absent,
+}
+
+/// What is wrong with a tool.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("tools: {tool}: {problem}")]
+pub struct ToolError {
+    /// Which tool.
+    pub tool: String,
+    /// What is wrong, in a sentence.
+    pub problem: String,
 }
 
 /// A contract and what carries it out. Cheap to clone.
@@ -149,22 +171,38 @@ impl fmt::Debug for Tool {
 }
 
 impl Tool {
-    /// The tool of this contract, carried out by this handler.
+    /// The tool of this contract, carried out by this handler. What the contract
+    /// says of arguments and results (`input`, `output`, `output_bytes`,
+    /// `output_depth`, `output_equals`) is checked around it.
     ///
     /// # Errors
     /// What is wrong with the contract.
-    pub fn new(contract: &Object, handler: impl Handler) -> Result<Tool, ContractError> {
-        Ok(Tool { compiled: Arc::new(tool::Tool::compile(contract)?), handler: Arc::new(handler) })
+    pub fn new(contract: &Object, handler: impl Handler) -> Result<Tool, ToolError> {
+        let name = contract.get("name").and_then(Value::as_text).unwrap_or("-");
+        let failed = |problem: String| ToolError { tool: name.to_owned(), problem };
+        let rules = Rules::parse(contract).map_err(failed)?;
+        Tool::ruled(contract, rules, handler).map_err(|error| failed(error.to_string()))
+    }
+
+    /// The same, with what the contract says of arguments and results.
+    pub(super) fn ruled(
+        contract: &Object,
+        rules: Rules,
+        handler: impl Handler,
+    ) -> Result<Tool, ContractError> {
+        let compiled = Arc::new(tool::Tool::compile(contract)?);
+        Ok(Tool { compiled, handler: Arc::new(rules.around(handler)) })
     }
 
     /// A tool that a function carries out.
     ///
     /// # Errors
     /// As [`Tool::new`].
-    pub fn function<F, Fut>(contract: &Object, perform: F) -> Result<Tool, ContractError>
+    pub fn function<F, Fut, D>(contract: &Object, perform: F) -> Result<Tool, ToolError>
     where
         F: Fn(Job) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Executed> + Send + 'static,
+        Fut: Future<Output = Result<D, Failure>> + Send + 'static,
+        D: Into<Done>,
     {
         Tool::new(contract, Function(perform))
     }
@@ -172,7 +210,7 @@ impl Tool {
     /// Its name, which is its action's in the policy.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.compiled.contract.name
+        &self.compiled.contract.identity.name
     }
 
     /// The digest of its contract.
@@ -203,12 +241,14 @@ impl Tool {
 
 struct Function<F>(F);
 
-impl<F, Fut> Handler for Function<F>
+impl<F, Fut, D> Handler for Function<F>
 where
     F: Fn(Job) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Executed> + Send + 'static,
+    Fut: Future<Output = Result<D, Failure>> + Send + 'static,
+    D: Into<Done>,
 {
-    fn perform(&self, job: Job) -> Answering<'_, Executed> {
-        Box::pin((self.0)(job))
+    fn perform(&self, job: Job) -> Answering<'_, Performed> {
+        let performing = (self.0)(job);
+        Box::pin(async move { performing.await.map(D::into) })
     }
 }

@@ -111,8 +111,8 @@ impl Worker {
             while running.len() < self.at_once
                 && let Some((tool, action)) = shift.ahead.pop_front()
             {
-                let control = control.clone();
-                running.spawn(async move { (action, carry_out(control, tool, action).await) });
+                let operations = self.operations.clone();
+                running.spawn(async move { (action, carry_out(&operations, &tool, action).await) });
             }
             if until_dry && running.is_empty() {
                 break;

@@ -10,9 +10,9 @@ use onceseal::core::effect::{EffectState, Finding};
 use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::fault::Remote;
 use onceseal::operations::{
-    Answering, Handler, Job, OperationNow, Operations, Question, Standing, Tool, Word,
+    Answering, Current, Handler, Job, OperationNow, Operations, Question, Standing, Tool, Word,
 };
-use onceseal::{Executed, Failure, Principal};
+use onceseal::{Failure, Performed, Principal};
 
 use crate::support::{World, bot, code, host, needed};
 
@@ -50,7 +50,7 @@ impl Handler for Pays {
         has.then_some(()).ok_or_else(|| "order is missing".to_owned())
     }
 
-    fn authorizes<'a>(&'a self, _: &'a Principal, _: &'a Object) -> Answering<'a, Option<bool>> {
+    fn authorizes<'a>(&'a self, _: Current<'a>, _: &'a Object) -> Answering<'a, Option<bool>> {
         self.says.looks.fetch_add(1, Ordering::SeqCst);
         let cannot_tell = self.says.cannot_tell.load(Ordering::SeqCst);
         let answer = (!cannot_tell).then(|| !self.says.denies.load(Ordering::SeqCst));
@@ -65,15 +65,15 @@ impl Handler for Pays {
         self.looks_again
     }
 
-    fn perform(&self, job: Job) -> Answering<'_, Executed> {
-        Box::pin(async move { self.remote.perform_key(job.provider_key(), "paid").await })
+    fn perform(&self, job: Job) -> Answering<'_, Performed> {
+        Box::pin(async move { Ok(self.remote.perform_key(job.provider_key(), "paid").await?.into()) })
     }
 
     fn ask<'a>(&'a self, question: &'a Question) -> Answering<'a, Option<Word>> {
         let answer = match self.remote.find(&question.provider_key) {
             Some((Finding::Committed(text), _)) => {
                 let text = text.unwrap_or_else(|| "null".to_owned());
-                Word::Committed(json::read(text.as_bytes(), &Limits::RESULT).expect("JSON"))
+                Word::Committed(json::read(text.as_bytes(), &Limits::RESULT).expect("JSON").into())
             }
             _ => Word::Absent,
         };

@@ -109,7 +109,14 @@ impl World<'_> {
                 let finding =
                     if committed { Finding::Committed(Some("[1]".to_owned())) } else { Finding::Absent };
                 let evidence = Some("remote".to_owned());
-                Command::Reconcile(Reconcile { effect, fence, finding, evidence, settle: Span::seconds(1) })
+                Command::Reconcile(Reconcile {
+                    effect,
+                    fence,
+                    finding,
+                    evidence,
+                    remote: None,
+                    settle: Span::seconds(1),
+                })
             }
             Step::Resolve { attempt, happened } => {
                 let Holding { effect, fence, .. } = self.held(attempt)?;
@@ -184,7 +191,7 @@ impl World<'_> {
             Outcome::Committed => (None, Some("{\"ok\":true}".to_owned())),
             Outcome::Failed | Outcome::Ambiguous => (Some("no luck".to_owned()), None),
         };
-        Command::Settle(Settle { attempt, outcome, code: None, error, result, again: None })
+        Command::Settle(Settle { attempt, outcome, code: None, error, result, remote: None, again: None })
     }
 
     fn held(&self, number: u8) -> Option<Holding> {

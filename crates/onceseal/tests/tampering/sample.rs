@@ -140,11 +140,19 @@ fn attempts(control: &Control, clock: &ManualClock) {
     let effect = lapsed.effect;
     let finding = Finding::Committed(Some("{\"found\":true}".to_owned()));
     let evidence = Some("remote 5".to_owned());
-    let reconcile = Reconcile { effect, fence: 1, finding, evidence, settle: Span::ZERO };
+    let reconcile = Reconcile { effect, fence: 1, finding, evidence, remote: None, settle: Span::ZERO };
     control.store().run(Command::Reconcile(reconcile)).expect("reconciled");
     let (outcome, error) = (Outcome::Failed, Some("refused".to_owned()));
     let attempt = Holding::from(&lapsed);
-    let settle = Settle { attempt, outcome, code: Some("no".to_owned()), error, result: None, again: None };
+    let settle = Settle {
+        attempt,
+        outcome,
+        code: Some("no".to_owned()),
+        error,
+        result: None,
+        remote: None,
+        again: None,
+    };
     let late = control.store().run(Command::Settle(settle)).expect("kept");
     assert!(matches!(&late, Reply::Refused(refusal) if refusal.receipt.is_some()), "{late:?}");
     clock.advance(SECOND);

@@ -24,10 +24,11 @@ fn row(state: EffectState, answered_by: Option<Source>) -> EffectRow {
         answered_by,
         result_at: None,
         code: None,
+        remote: [None; 2],
         late: Vec::new(),
         created_at: AT,
         updated_at: AT,
-        private: EffectPrivate { error: None, key: None, result: None },
+        private: EffectPrivate::default(),
     }
 }
 
@@ -55,8 +56,15 @@ fn rows() -> Vec<(String, EffectRow)> {
 
 fn events(fence: u64) -> Vec<(String, Body)> {
     let acquired = |begun, again| Acquired { again, begun, deadline: AT, fence, lease_until: AT };
-    let report = || SettledSealed { error: None, result: None };
-    let known = || KnownSealed { cause: None, evidence: None, person: None, reason: None, result: None };
+    let report = || SettledSealed { error: None, remote: None, result: None };
+    let known = || KnownSealed {
+        cause: None,
+        evidence: None,
+        person: None,
+        reason: None,
+        remote: None,
+        result: None,
+    };
     let key = || AcquiredSealed { key: None };
     let mut events = vec![
         ("acquired".into(), Body::EffectAcquired(acquired(false, false), key())),
@@ -69,8 +77,15 @@ fn events(fence: u64) -> Vec<(String, Body)> {
         ("lapsed".into(), Body::EffectLapsed(Lapsed { fence }, Nothing {})),
     ];
     for &outcome in Outcome::ALL {
-        let settled = Settled { code: None, fence, outcome };
-        let remote = Known { fence, outcome, proof: None, source: Source::Remote };
+        let settled = Settled { code: None, fence, outcome, remote_receipt: None, remote_request: None };
+        let remote = Known {
+            fence,
+            outcome,
+            proof: None,
+            remote_receipt: None,
+            remote_request: None,
+            source: Source::Remote,
+        };
         let person = Known { source: Source::Person, ..remote.clone() };
         let late = Late { contradicts: false, fence, outcome };
         events.push((format!("settled {outcome}"), Body::EffectSettled(settled, report())));
@@ -149,7 +164,7 @@ fn a_row_remembers_the_last_late_words_and_no_more() {
     row.fence = 100;
     for fence in 1..=LATE_KEPT as u64 + 1 {
         let data = Late { contradicts: false, fence, outcome: Outcome::Failed };
-        let body = Body::EffectLate(data, SettledSealed { error: None, result: None });
+        let body = Body::EffectLate(data, SettledSealed { error: None, remote: None, result: None });
         row = after(Some(row), body).expect("it may always come");
     }
     assert_eq!((row.late.len(), row.late.first(), row.late.last()), (64, Some(&2), Some(&65)));

@@ -1,7 +1,7 @@
 //! Rules of requests, answers and their use.
 
 use onceseal_core::approval::event::{Consumed, Expired};
-use onceseal_core::approval::{Identity, Proof, Response, Said, Status, ask_hash};
+use onceseal_core::approval::{Asked, Identity, Proof, Response, Said, Status, ask_hash};
 use onceseal_core::command::{Command, Stamped};
 use onceseal_core::decide::Verdict;
 use onceseal_core::journal::{Body, Draft, Event, Index, Key, Nothing, Refs, Row, moment};
@@ -206,7 +206,7 @@ pub(crate) fn approvals() -> Vec<Mutant> {
             rules: Broken {
                 view: |pinned, view, command, _| {
                     if let Command::Run(run) = &command.command {
-                        let ask = ask_hash(&pinned.tenant, &run.proposal, None).0;
+                        let ask = ask_hash(&pinned.tenant, &Asked::of(&run.proposal)).0;
                         blind(view, Index::Ask, &[&ask], &[&ask], 64);
                     }
                 },

@@ -84,7 +84,7 @@ impl World<'_> {
             }
             Doing::Retire { contract: which } => {
                 let tool = contract_of(which);
-                Command::Declare(Declare::Retire { name: tool.contract.name, contract: tool.digest })
+                Command::Declare(Declare::Retire { name: tool.contract.identity.name, contract: tool.digest })
             }
             Doing::Dispatch { name, id, contract: which, call, permitted } => {
                 Command::Dispatch(Box::new(Dispatch {
@@ -126,6 +126,7 @@ impl World<'_> {
                     call: identity(id, call),
                     status_ref: chosen(&self.references, reference)?,
                     request: scope.request(&arguments, revisions),
+                    expected: scope.request(&arguments, revisions),
                 }))
             }
             Doing::Retry { action: number } => {
