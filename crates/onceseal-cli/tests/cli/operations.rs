@@ -137,6 +137,16 @@ fn tools_that_cannot_be_are_refused_with_the_reason() {
         ("refund: { command: { run: [sh, --, \"{secret:KEY}\"] } }", "everybody sees"),
         ("refund: {}", "one of command and http is needed"),
         ("refund: { http: { url: \"https://{host}/x\" } }", "a host without placeholders"),
+        ("refund: { http: { url: \"http://127.0.0.1:1/y\" } }", "127.0.0.1 is this machine or on its link"),
+        ("refund: { http: { url: \"http://LocalHost/y\" } }", "LocalHost is this machine"),
+        ("refund: { http: { url: \"http://[::ffff:7f00:1]/y\" } }", "is this machine or on its link"),
+        (
+            "refund: { http: { url: \"https://x/y\", status: { url: \"http://169.254.169.254/y\" } } }",
+            "169.254.169.254 is this machine or on its link",
+        ),
+        ("refund: { http: { url: \"http://[::1]/y\", allow: [127.0.0.1] } }", "::1 is this machine"),
+        ("refund: { http: { url: \"https://x/y\", allow: [\"x:443\"] } }", "`x:443` is the host of no url"),
+        ("refund: { http: { url: \"https://x/y\", allow: x } }", "allow is a list of hosts"),
         ("refund: { http: { url: \"ftp://x/y\" } }", "begins with https:// or http://"),
         ("refund: { http: { url: \"https://x/{a\" } }", "a { without its }"),
     ] {
@@ -286,6 +296,7 @@ tools:
       body: {{ amount: \"{{amount}}\" }}
       receipt: /id
       status: {{ url: \"http://{address}/refunds/{{payment}}\" }}
+      allow: [127.0.0.1]
 "
         ));
         for n in 0..5 {
