@@ -4,6 +4,7 @@ pub mod bench;
 pub mod chance;
 pub mod outage;
 pub mod place;
+pub mod program;
 pub mod promise;
 pub mod refold;
 pub mod shop;
