@@ -229,13 +229,30 @@ fn ua_083_a_worker_that_is_told_to_stop_claims_nothing_more_and_waits_for_what_i
     assert_eq!(queued[0]["operation"]["idempotency_key"], "k2");
 }
 
+#[test]
+fn a_worker_that_says_that_it_works_can_be_told_to_stop() {
+    let project = scripted("true\n", "recovery: never");
+    // What is due is looked for before anything is waited for.
+    for n in 0..20 {
+        project.ok(&dispatch(&format!("payment=p{n}"), "amount:=1", &format!("k{n}")));
+    }
+    for _ in 0..10 {
+        let mut worker = project.command(&["worker"]).stderr(Stdio::piped()).spawn().expect("a worker");
+        assert!(line(&mut worker).starts_with("carrying out: refund"));
+        let pid = rustix::process::Pid::from_child(&worker);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("told");
+        let status = worker.wait().expect("it ends");
+        assert!(status.success(), "{status}");
+    }
+    assert_eq!(project.json(&["audit"])["clean"], true);
+}
+
 /// A provider of refunds, with its ledger in this project.
 fn provider(project: &Project) -> Service {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let options = Options {
         ledger: project.path("ledger"),
         faults: Faults::default(),
-        forgets_keys: false,
         takes: Duration::ZERO,
         tell: |_| (),
     };
