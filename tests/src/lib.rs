@@ -9,4 +9,5 @@ pub mod promise;
 pub mod refold;
 pub mod shop;
 pub mod vfs;
+pub mod workers;
 pub mod workload;

@@ -9,14 +9,15 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
 }
 
-/// Builds the program of a package.
+/// Builds the program of a package, in the profile that this was built in.
 ///
 /// # Panics
 /// If it does not build.
 #[must_use]
 pub fn build(package: &str) -> PathBuf {
+    let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
     let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "-p", package, "--bins", "--message-format=json"])
+        .args(["build", "--quiet", "-p", package, "--bins", "--message-format=json", "--profile", profile])
         .current_dir(root())
         .output()
         .expect("cargo");

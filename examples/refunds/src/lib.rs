@@ -31,8 +31,6 @@ pub struct Options {
     pub ledger: PathBuf,
     /// What goes wrong.
     pub faults: Faults,
-    /// Whether it pays again what comes again under the same key.
-    pub forgets_keys: bool,
     /// Up to so long each refund takes even if all is well.
     pub takes: Duration,
     /// Is told in a sentence of each request.
@@ -143,9 +141,14 @@ impl Provider {
     fn serve(&self, stream: &TcpStream) -> io::Result<()> {
         let request = Request::read(stream)?;
         match (request.method.as_str(), request.path.as_str()) {
-            ("POST", "/refunds") => self.refund(stream, &request),
+            ("POST", "/refunds") => self.refund(stream, &request, false),
+            // It never heard of keys: what comes again is paid again.
+            ("POST", "/forgetful/refunds") => self.refund(stream, &request, true),
             ("GET", "/refunds") => self.question(stream, &request),
-            _ => answer(stream, 404, &json!({"error": "POST /refunds, or GET /refunds?key=…"})),
+            _ => {
+                let error = "POST /refunds or /forgetful/refunds, or GET /refunds?key=…";
+                answer(stream, 404, &json!({ "error": error }))
+            }
         }
     }
 
@@ -164,12 +167,12 @@ impl Provider {
         }
     }
 
-    fn refund(&self, stream: &TcpStream, request: &Request) -> io::Result<()> {
+    fn refund(&self, stream: &TcpStream, request: &Request, forgets: bool) -> io::Result<()> {
         let Some((key, payment, amount)) = wanted(request) else {
             let error = "needs an Idempotency-Key, and {\"payment_id\": \"…\", \"amount\": 1}";
             return answer(stream, 400, &json!({"error": error}));
         };
-        let Options { faults, forgets_keys, takes, tell, .. } = &self.options;
+        let Options { faults, takes, tell, .. } = &self.options;
         let mut nth = 0;
         self.reached(|told| {
             told.counts.refunds += 1;
@@ -192,7 +195,7 @@ impl Provider {
             _ => thread::sleep(before),
         }
         // Whether the other side still listens is not known here.
-        let paid = lock(&self.ledger).pay(key, &payment, amount, *forgets_keys)?;
+        let paid = lock(&self.ledger).pay(key, &payment, amount, forgets)?;
         let what = match &paid {
             Paid::Now(entry) => format!("paid {}", entry.id),
             Paid::Before(entry) => format!("was paid before, {}", entry.id),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use onceseal_example_refunds::{Faults, Options, Service};
 
-const USAGE: &str = "refunds [--port 4010] [--ledger ledger] [--forget-keys yes]
+const USAGE: &str = "refunds [--port 4010] [--ledger ledger]
         [--seed 0] [--drop PERCENT] [--lose PERCENT] [--late PERCENT] [--late-by MILLISECONDS]";
 
 fn main() -> ExitCode {
@@ -20,7 +20,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), String> {
-    let (mut port, mut ledger, mut forgets_keys) = (4010, "ledger".to_owned(), false);
+    let (mut port, mut ledger) = (4010, "ledger".to_owned());
     let mut faults = Faults { late_by: Duration::from_secs(3), ..Faults::default() };
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
@@ -29,7 +29,6 @@ fn run() -> Result<(), String> {
         match name.as_str() {
             "--port" => port = u16::try_from(number()?).map_err(|_| USAGE)?,
             "--ledger" => ledger = value,
-            "--forget-keys" => forgets_keys = value == "yes",
             "--seed" => faults.seed = number()?,
             "--drop" => faults.drop = number()?,
             "--lose" => faults.lose = number()?,
@@ -41,7 +40,7 @@ fn run() -> Result<(), String> {
     let failed = |error: std::io::Error| format!("port {port} and the ledger {ledger} are needed: {error}");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(failed)?;
     let (takes, tell) = (Duration::ZERO, |what: &str| println!("{what}"));
-    let options = Options { ledger: ledger.clone().into(), faults, forgets_keys, takes, tell };
+    let options = Options { ledger: ledger.clone().into(), faults, takes, tell };
     let service = Service::start(listener, options).map_err(failed)?;
     println!("listening at http://{}/refunds; what was paid is in {ledger}", service.address());
     loop {
