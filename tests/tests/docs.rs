@@ -1,12 +1,10 @@
 //! Every shell block of the README and the docs, run as a newcomer would.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::net::TcpListener;
 use std::process::Command;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
-}
+use onceseal_tests::program::{build, root};
 
 /// The `sh` blocks of a page, in order.
 fn blocks(page: &str) -> Vec<String> {
@@ -27,29 +25,19 @@ fn blocks(page: &str) -> Vec<String> {
     blocks
 }
 
-/// Builds the program and gives its directory.
-fn program() -> PathBuf {
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "-p", "onceseal-cli", "--message-format=json"])
-        .current_dir(root())
-        .output()
-        .expect("cargo");
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let messages = String::from_utf8(built.stdout).expect("text");
-    let path = messages
-        .lines()
-        .filter_map(|line| line.split("\"executable\":\"").nth(1))
-        .filter_map(|rest| rest.split('"').next())
-        .next_back()
-        .expect("an executable");
-    Path::new(path).parent().expect("a directory").to_owned()
+/// Builds these packages' programs; a `PATH` on which they come first.
+fn path_of(packages: &[&str]) -> String {
+    let mut path = std::env::var("PATH").unwrap_or_default();
+    for package in packages {
+        let program = build(package);
+        path = format!("{}:{path}", program.parent().expect("a directory").display());
+    }
+    path
 }
 
 #[test]
 fn every_shell_block_of_the_pages_runs() {
-    let program = program();
-    let path = std::env::var("PATH").unwrap_or_default();
-    let path = format!("{}:{path}", program.display());
+    let path = path_of(&["onceseal-cli"]);
     let mut pages = vec!["README.md".to_owned()];
     for entry in fs::read_dir(root().join("docs")).expect("docs") {
         let name = entry.expect("an entry").file_name().to_string_lossy().into_owned();
@@ -92,10 +80,65 @@ fn every_shell_block_of_the_pages_runs() {
     assert!(ran >= 7, "the README's path has seven blocks");
 }
 
+/// An example is followed in one terminal, and what was started in it ends with
+/// it.
+fn follow(example: &str, program: &str, path: &str) {
+    let home = tempfile::tempdir().expect("a directory");
+    let project = home.path().join("project");
+    fs::create_dir(&project).expect("a directory");
+    let port = {
+        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+        free.local_addr().expect("an address").port().to_string()
+    };
+    for entry in fs::read_dir(root().join("examples").join(example)).expect("an example") {
+        let entry = entry.expect("an entry");
+        if entry.file_type().expect("a type").is_file() {
+            let text = fs::read_to_string(entry.path()).expect("text").replace("4010", &port);
+            fs::write(project.join(entry.file_name()), text).expect("written");
+        }
+    }
+    let script = blocks(&format!("examples/{example}/README.md")).concat();
+    // The program has been built; running it from there is what cargo would do.
+    let script = script.replace("cargo run --quiet", &format!("{program} --port {port}"));
+    // Into a file: what goes on in the background would keep a pipe open.
+    let said = home.path().join("said");
+    let log = File::create(&said).expect("a file");
+    let ended = Command::new("bash")
+        .args([
+            "-xeuo",
+            "pipefail",
+            "-c",
+            &format!("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}"),
+        ])
+        .current_dir(&project)
+        .env_clear()
+        .env("PATH", path)
+        .env("HOME", home.path())
+        .stdout(log.try_clone().expect("a file"))
+        .stderr(log)
+        .status()
+        .expect("bash");
+    let said = fs::read_to_string(said).expect("text");
+    assert!(ended.success() && said.contains("\nintact; "), "{example}: {ended}\n{said}");
+}
+
+#[test]
+fn the_example_over_http_is_followed_to_its_end() {
+    follow("refunds", "refunds", &path_of(&["onceseal-cli", "onceseal-example-refunds"]));
+}
+
+#[test]
+fn the_example_with_a_command_is_followed_to_its_end() {
+    follow("letters", "none", &path_of(&["onceseal-cli"]));
+}
+
 #[test]
 fn every_link_between_pages_leads_somewhere() {
     let mut pages =
         vec![root().join("README.md"), root().join("ARCHITECTURE.md"), root().join("SECURITY.md")];
+    pages.extend(
+        ["refunds", "letters"].map(|example| root().join("examples").join(example).join("README.md")),
+    );
     pages.extend(
         fs::read_dir(root().join("docs")).expect("docs").map(|entry| entry.expect("an entry").path()),
     );

@@ -33,6 +33,7 @@ const ENDS: &[(&str, &str)] = &[
     ("invalid_request", "HTTP, not sent: the request is not valid"),
     ("no_root_certificates", "HTTP, not sent: this machine has no root certificates"),
     ("name_lookup", "HTTP: the host's name could not be looked up"),
+    ("local_destination", "HTTP, not sent: the host leads to this machine or its link and is not in `allow`"),
     ("connect", "HTTP: no connection could be made"),
     ("connect_timeout", "HTTP: no connection could be made in time"),
     ("timeout", "HTTP: the attempt took longer than allowed"),

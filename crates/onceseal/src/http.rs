@@ -64,6 +64,7 @@ pub use self::builder::{Builder, SetupError};
 use self::connect::{Tls, connect};
 pub use self::error::{InvalidRequest, SendError, SendErrorKind, Sent};
 use self::exchange::exchange;
+pub(crate) use self::local::Local;
 pub use self::proxy::Proxy;
 use self::request::Ready;
 pub use self::request::Request;
@@ -75,6 +76,7 @@ mod builder;
 mod connect;
 mod error;
 mod exchange;
+mod local;
 mod proxy;
 mod request;
 mod response;
@@ -99,6 +101,7 @@ pub struct Client {
     /// `None` if there is no root certificate to trust.
     tls: Option<Arc<ClientConfig>>,
     proxy: Option<Proxy>,
+    local: Local,
     connect_timeout: Duration,
     timeout: Duration,
     response_body: usize,
@@ -127,6 +130,10 @@ impl Client {
         let before = |kind| SendError { kind, sent: Sent::Nothing, status: None };
         let ready =
             request.ready(self.proxy.as_ref()).map_err(|invalid| before(SendErrorKind::Invalid(invalid)))?;
+        // Also where a proxy looks names up.
+        if !self.local.permits_name(&ready.target.host) {
+            return Err(before(SendErrorKind::LocalDestination));
+        }
         let tls = match (ready.target.secure.clone(), &self.tls) {
             (None, _) => None,
             (Some(name), Some(config)) => Some((TlsConnector::from(Arc::clone(config)), name)),

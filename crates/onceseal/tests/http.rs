@@ -19,6 +19,8 @@ use onceseal::{Control, Error, Outcome, Principal};
 
 use self::server::{PATIENCE, Server, answering, read_request};
 
+#[path = "http/local.rs"]
+mod local;
 #[path = "http/proxy.rs"]
 mod proxy;
 #[path = "http/server.rs"]

@@ -51,6 +51,8 @@ pub(crate) fn run(context: &Context, worker: &Worker) -> Result<ExitCode, CliErr
     })?;
     let json = context.out.is_json();
     let Drained { failed, left } = runtime.block_on(async {
+        // Before anything is claimed: from then on it must not be stopped by force.
+        let stop = stop();
         let operations = Operations::of(&control, tools).await?;
         let strays = operations.strays().await?;
         if strays > 0 {
@@ -68,10 +70,10 @@ pub(crate) fn run(context: &Context, worker: &Worker) -> Result<ExitCode, CliErr
             }
         });
         if worker.until_dry {
-            return working.run_dry(stop()).await;
+            return working.run_dry(stop).await;
         }
         context.out.note(&format!("carrying out: {}", names.join(", ")));
-        working.run(stop()).await
+        working.run(stop).await
     })?;
     runtime.shutdown_timeout(Duration::from_secs(1));
     if context.out.is_json() {
@@ -89,16 +91,18 @@ pub(crate) fn run(context: &Context, worker: &Worker) -> Result<ExitCode, CliErr
     Ok(ExitCode::from(if left + failed == 0 { 0 } else { REFUSED }))
 }
 
-/// SIGTERM or SIGINT.
-async fn stop() {
+/// SIGTERM or SIGINT, from the call on: not only once it is waited for.
+fn stop() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        // A system without signals stops it by force.
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = term.recv() => {}
-        _ = int.recv() => {}
+    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    async {
+        let (Ok(mut term), Ok(mut int)) = signals else {
+            // A system without signals stops it by force.
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+        }
     }
 }

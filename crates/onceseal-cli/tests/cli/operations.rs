@@ -1,10 +1,12 @@
 //! Operations: dispatched by one program, carried out by another.
 
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::process::{Child, Stdio};
-use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use onceseal_example_refunds::{Faults, Options, Service};
 
 use crate::base::Project;
 
@@ -137,6 +139,16 @@ fn tools_that_cannot_be_are_refused_with_the_reason() {
         ("refund: { command: { run: [sh, --, \"{secret:KEY}\"] } }", "everybody sees"),
         ("refund: {}", "one of command and http is needed"),
         ("refund: { http: { url: \"https://{host}/x\" } }", "a host without placeholders"),
+        ("refund: { http: { url: \"http://127.0.0.1:1/y\" } }", "127.0.0.1 is this machine or on its link"),
+        ("refund: { http: { url: \"http://LocalHost/y\" } }", "LocalHost is this machine"),
+        ("refund: { http: { url: \"http://[::ffff:7f00:1]/y\" } }", "is this machine or on its link"),
+        (
+            "refund: { http: { url: \"https://x/y\", status: { url: \"http://169.254.169.254/y\" } } }",
+            "169.254.169.254 is this machine or on its link",
+        ),
+        ("refund: { http: { url: \"http://[::1]/y\", allow: [127.0.0.1] } }", "::1 is this machine"),
+        ("refund: { http: { url: \"https://x/y\", allow: [\"x:443\"] } }", "`x:443` is the host of no url"),
+        ("refund: { http: { url: \"https://x/y\", allow: x } }", "allow is a list of hosts"),
         ("refund: { http: { url: \"ftp://x/y\" } }", "begins with https:// or http://"),
         ("refund: { http: { url: \"https://x/{a\" } }", "a { without its }"),
     ] {
@@ -217,79 +229,59 @@ fn ua_083_a_worker_that_is_told_to_stop_claims_nothing_more_and_waits_for_what_i
     assert_eq!(queued[0]["operation"]["idempotency_key"], "k2");
 }
 
-/// What reached the remote: how often each key was performed.
-type Ledger = Arc<Mutex<BTreeMap<String, u32>>>;
-
-/// A remote that performs a key once. Each key's first answer is lost.
-fn remote() -> (String, Ledger) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address").to_string();
-    let ledger = Ledger::default();
-    let own = ledger.clone();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            serve(stream.expect("a connection"), &own);
-        }
-    });
-    (address, ledger)
+#[test]
+fn a_worker_that_says_that_it_works_can_be_told_to_stop() {
+    let project = scripted("true\n", "recovery: never");
+    // What is due is looked for before anything is waited for.
+    for n in 0..20 {
+        project.ok(&dispatch(&format!("payment=p{n}"), "amount:=1", &format!("k{n}")));
+    }
+    for _ in 0..10 {
+        let mut worker = project.command(&["worker"]).stderr(Stdio::piped()).spawn().expect("a worker");
+        assert!(line(&mut worker).starts_with("carrying out: refund"));
+        let pid = rustix::process::Pid::from_child(&worker);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("told");
+        let status = worker.wait().expect("it ends");
+        assert!(status.success(), "{status}");
+    }
+    assert_eq!(project.json(&["audit"])["clean"], true);
 }
 
-fn serve(mut stream: TcpStream, ledger: &Ledger) {
-    let mut reader = BufReader::new(stream.try_clone().expect("a stream"));
-    let (mut key, mut length, mut request) = (String::new(), 0, String::new());
-    reader.read_line(&mut request).expect("a request");
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header).expect("a header");
-        match header.trim_end().split_once(": ") {
-            None => break,
-            Some((name, value)) if name.eq_ignore_ascii_case("idempotency-key") => key = value.to_owned(),
-            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
-                length = value.parse().expect("a length");
-            }
-            Some(_) => {}
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).expect("a body");
-    let mut ledger = ledger.lock().expect("whole");
-    let asks = request.starts_with("GET ");
-    let (status, body) = match ledger.get_mut(&key) {
-        None if asks => ("404 Not Found", "{}".to_owned()),
-        None => {
-            ledger.insert(key, 1);
-            return;
-        }
-        Some(_) => ("200 OK", format!("{{\"id\":\"re_{}\"}}", &key[4..10])),
+/// A provider of refunds, with its ledger in this project.
+fn provider(project: &Project) -> Service {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let options = Options {
+        ledger: project.path("ledger"),
+        faults: Faults::default(),
+        takes: Duration::ZERO,
+        tell: |_| (),
     };
-    let length = body.len();
-    let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
-    // Whoever asked may have gone.
-    let _ = stream.write_all(answer.as_bytes());
+    Service::start(listener, options).expect("a provider")
 }
 
 #[test]
 fn ua_029_lost_answers_of_an_http_remote_are_recovered_by_its_key_or_by_asking_it() {
-    for recovery in ["recovery: same_key\n    key_ttl: 1h", "recovery: ask\n    settle: 1s500ms"] {
-        let (address, ledger) = remote();
+    for recovery in ["recovery: same_key\n    key_ttl: 1h", "recovery: ask\n    settle: 1500ms"] {
         let project = Project::new();
-        let settle = recovery.replace("1s500ms", "1500ms");
+        let service = provider(&project);
+        let address = service.address();
         project.set_policy(&format!(
             "{POLICY}
 tools:
   refund:
-    {settle}
+    {recovery}
     lease: 2s
     request_timeout: 1s
     http:
-      url: http://{address}/refunds/{{payment}}
-      body: {{ amount: \"{{amount}}\" }}
+      url: http://{address}/refunds
+      body: {{ payment_id: \"{{payment}}\", amount: \"{{amount}}\" }}
       receipt: /id
-      status: {{ url: \"http://{address}/refunds/{{payment}}\" }}
+      status: {{ url: \"http://{address}/refunds?key={{provider:key}}\" }}
+      allow: [127.0.0.1]
 "
         ));
         for n in 0..5 {
-            project.ok(&dispatch(&format!("payment=p{n}"), "amount:=1", &format!("k{n}")));
+            project.ok(&dispatch(&format!("payment=lose{n}"), "amount:=1", &format!("k{n}")));
         }
         let mut worker = project.command(&["worker"]).stderr(Stdio::piped()).spawn().expect("a worker");
         line(&mut worker);
@@ -299,8 +291,9 @@ tools:
         let pid = rustix::process::Pid::from_child(&worker);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("told");
         assert!(worker.wait().expect("it ends").success());
-        let performed = ledger.lock().expect("whole").clone();
-        assert_eq!((performed.len(), performed.values().sum::<u32>()), (5, 5), "{recovery}");
+        let paid = service.paid();
+        let payments: BTreeSet<_> = paid.iter().map(|entry| entry.payment.clone()).collect();
+        assert_eq!((paid.len(), payments.len(), service.counts().lost), (5, 5, 5), "{recovery}");
         let committed = project.items(&["operations", "list", "--state", "committed"]);
         let receipt = committed[0]["receipt"].as_str().expect("a receipt");
         let document = project.json(&["receipts", "show", receipt]);
@@ -308,6 +301,24 @@ tools:
         assert!(value.starts_with("re_"), "{value}");
         assert_eq!(project.json(&["audit"])["clean"], true);
     }
+}
+
+#[test]
+fn a_name_that_leads_to_this_machine_is_not_sent_to_and_the_operation_is_parked() {
+    let project = Project::new();
+    let service = provider(&project);
+    // An address to whoever looks it up, and a name to whoever reads the URL.
+    let url = format!("http://127.1:{}/refunds", service.address().port());
+    let tool = format!("tools: {{ refund: {{ http: {{ url: \"{url}\" }} }} }}\n");
+    project.set_policy(&format!("{POLICY}{tool}"));
+    project.ok(&dispatch("payment=p1", "amount:=1", "k1"));
+    for _ in 0..2 {
+        project.ok(&["worker", "--until-dry"]);
+        let listed = project.ok(&["operations", "list", "--state", "parked"]);
+        assert!(listed.stdout.contains("not_executed (local_destination)"), "{listed:?}");
+    }
+    assert_eq!(project.json(&["effects", "show", "refund:p1"])["attempt"], 1, "it was not tried again");
+    assert_eq!(service.counts().requests, 0);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
+use super::local::Local;
 use super::{CONNECT_TIMEOUT, Client, Proxy, RESPONSE_BODY, TIMEOUT};
 
 /// Configures a [`Client`].
@@ -16,6 +17,7 @@ use super::{CONNECT_TIMEOUT, Client, Proxy, RESPONSE_BODY, TIMEOUT};
 pub struct Builder {
     roots: Vec<CertificateDer<'static>>,
     proxy: Option<Proxy>,
+    local: Local,
     connect_timeout: Duration,
     timeout: Duration,
     response_body: usize,
@@ -44,6 +46,7 @@ impl Default for Builder {
         Self {
             roots: Vec::new(),
             proxy: None,
+            local: Local::Any,
             connect_timeout: CONNECT_TIMEOUT,
             timeout: TIMEOUT,
             response_body: RESPONSE_BODY,
@@ -83,6 +86,19 @@ impl Builder {
         self
     }
 
+    /// Refuses, before a byte is written, to connect to this machine or its link:
+    /// loopback, link-local and unspecified addresses, whatever name leads to
+    /// them, but for these hosts, named as URLs name them. Unless said, every
+    /// address is connected to.
+    ///
+    /// The proxy itself may be local, and looks up the names that go through it:
+    /// what they lead to is its matter.
+    #[must_use]
+    pub fn refuse_local_except(mut self, hosts: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+        self.local = Local::only(hosts);
+        self
+    }
+
     /// Trusts one more root, an X.509 certificate in DER, beside those of the
     /// machine.
     #[must_use]
@@ -107,6 +123,7 @@ impl Builder {
         Ok(Client {
             tls,
             proxy: self.proxy,
+            local: self.local,
             connect_timeout: self.connect_timeout,
             timeout: self.timeout,
             response_body: self.response_body,

@@ -1,8 +1,10 @@
 //! Opening the one connection of an attempt.
 //!
 //! Invariant: the addresses of a name are tried one after another, and the
-//! first that accepts is the only one that anything is written to.
+//! first that accepts is the only one that anything is written to. They are the
+//! addresses that were looked at: a name is not looked up a second time.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -19,6 +21,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::exchange::{broken, drive};
+use super::local::Local;
 use super::request::Target;
 use super::wire::{Counted, Wire};
 use super::{Client, InvalidRequest, Proxy, SendErrorKind};
@@ -41,9 +44,13 @@ pub(super) async fn connect(
     tls: Option<Tls>,
     wire: Arc<Wire>,
 ) -> Result<Stream, SendErrorKind> {
-    let first = client.proxy.as_ref().map_or(target, |proxy| &proxy.target);
-    let tcp =
-        timeout(client.connect_timeout, tcp(first)).await.map_err(|_| SendErrorKind::ConnectTimeout)??;
+    let (first, local) = match &client.proxy {
+        Some(proxy) => (&proxy.target, &Local::Any),
+        None => (target, &client.local),
+    };
+    let tcp = timeout(client.connect_timeout, tcp(first, local))
+        .await
+        .map_err(|_| SendErrorKind::ConnectTimeout)??;
     let tcp = Counted::new(tcp, wire);
     let Some((connector, name)) = tls else { return Ok(Box::new(tcp)) };
     let stream: Stream = match &client.proxy {
@@ -53,9 +60,12 @@ pub(super) async fn connect(
     Ok(Box::new(connector.connect(name, stream).await.map_err(SendErrorKind::Tls)?))
 }
 
-async fn tcp(target: &Target) -> Result<TcpStream, SendErrorKind> {
+async fn tcp(target: &Target, local: &Local) -> Result<TcpStream, SendErrorKind> {
     let addresses: Vec<_> =
         lookup_host((target.host.as_str(), target.port)).await.map_err(SendErrorKind::NameLookup)?.collect();
+    if !local.permits(&target.host, addresses.iter().map(SocketAddr::ip)) {
+        return Err(SendErrorKind::LocalDestination);
+    }
     let stream = TcpStream::connect(&addresses[..]).await.map_err(SendErrorKind::Connect)?;
     // One request: there is nothing to wait for before sending it.
     stream.set_nodelay(true).map_err(SendErrorKind::Connect)?;

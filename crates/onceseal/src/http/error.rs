@@ -48,6 +48,11 @@ pub enum SendErrorKind {
     /// The host's name, or the proxy's, could not be looked up.
     #[error("the host's name could not be looked up")]
     NameLookup(#[source] io::Error),
+    /// The host leads to this machine or its link, which was not permitted.
+    #[error(
+        "the destination is this machine or on its link; list its host as one that may be, if that is meant"
+    )]
+    LocalDestination,
     /// None of the host's addresses accepted a connection.
     #[error("no connection could be made")]
     Connect(#[source] io::Error),
@@ -133,6 +138,7 @@ impl SendErrorKind {
             Self::Invalid(_) => "invalid_request",
             Self::NoRootCertificates => "no_root_certificates",
             Self::NameLookup(_) => "name_lookup",
+            Self::LocalDestination => "local_destination",
             Self::Connect(_) => "connect",
             Self::ConnectTimeout => "connect_timeout",
             Self::Timeout => "timeout",

@@ -80,12 +80,13 @@ impl Request {
         self
     }
 
-    /// Whether it is one that can be sent.
+    /// Whether it is one that can be sent; answers to which host, without the
+    /// brackets of an IPv6 address.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn check(self) -> Result<(), InvalidRequest> {
-        self.ready(None).map(drop)
+    pub(crate) fn check(self) -> Result<String, InvalidRequest> {
+        Ok(self.ready(None)?.target.host)
     }
 
     pub(super) fn ready(self, proxy: Option<&Proxy>) -> Result<Ready, InvalidRequest> {

@@ -128,7 +128,8 @@ impl Declared {
                 let compiled =
                     tool::Tool::compile(&self.contract).map_err(|error| failed(error.to_string()))?;
                 let timeout = compiled.contract.request_timeout.to_std();
-                let client = crate::http::Client::builder().timeout(timeout).build();
+                let client = crate::http::Client::builder().timeout(timeout);
+                let client = client.refuse_local_except(remote.allow()).build();
                 let client = client.map_err(|error| failed(error.to_string()))?;
                 self.checked(remote.with(client))
             }

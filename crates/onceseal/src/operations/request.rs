@@ -12,12 +12,15 @@ use super::program::codes;
 use super::returned::Pointer;
 use super::tool::{Answering, Handler, Job, Question, Word};
 use crate::executed::{Done, Failure, Performed};
-use crate::http::{Client, Request, Response};
+use crate::http::{Client, Local, Request, Response};
 use crate::secrets::Secrets;
 
 /// The header that tells attempts of one wish.
 /// <https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/>
 const KEY_HEADER: &str = "Idempotency-Key";
+
+/// Why nothing was sent, where sending it again would come to the same.
+const STAYS: [&str; 3] = ["not_filled", "invalid_request", "local_destination"];
 
 /// What a request is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +44,8 @@ struct Template {
     purpose: Purpose,
     method: String,
     url: Filling,
+    /// Of the URL.
+    host: String,
     headers: Vec<(String, Filling)>,
     body: Option<FilledValue>,
 }
@@ -49,6 +54,8 @@ struct Template {
 #[derive(Debug, Clone)]
 pub(super) struct Remote {
     request: Template,
+    /// The hosts that may be this machine or on its link.
+    allow: Vec<String>,
     not_executed_on: BTreeSet<u16>,
     /// Where in its answer the remote's own receipt is.
     receipt: Option<Pointer>,
@@ -69,12 +76,13 @@ pub(super) struct Reached {
 }
 
 impl Remote {
-    /// Reads `{method, url, headers?, body?, not_executed_on?, receipt?, status?}`.
+    /// Reads `{method, url, headers?, body?, not_executed_on?, receipt?, status?, allow?}`.
     ///
     /// # Errors
     /// What is wrong, in a sentence.
     pub(super) fn parse(document: &Object) -> Result<Remote, String> {
-        known(document, &["method", "url", "headers", "body", "not_executed_on", "receipt", "status"])?;
+        let keys = ["method", "url", "headers", "body", "not_executed_on", "receipt", "status", "allow"];
+        known(document, &keys)?;
         let receipt = match document.get("receipt") {
             None => None,
             Some(Value::Text(pointer)) => {
@@ -99,7 +107,35 @@ impl Remote {
             Some(_) => return Err("http: status is a mapping".to_owned()),
         };
         let not_executed_on = codes(document, "http", 300..=599)?;
-        Ok(Remote { request: Template::parse(document, Purpose::Act)?, not_executed_on, receipt, status })
+        let request = Template::parse(document, Purpose::Act)?;
+        let remote = Remote { request, allow: listed(document)?, not_executed_on, receipt, status };
+        remote.permits_hosts()?;
+        Ok(remote)
+    }
+
+    /// Whether its requests may go where its contract says, as far as names tell:
+    /// the client has the last word.
+    fn permits_hosts(&self) -> Result<(), String> {
+        let local = Local::only(&self.allow);
+        let status = self.status.as_ref().map(|status| &status.request);
+        let hosts: Vec<&String> =
+            [Some(&self.request), status].into_iter().flatten().map(|r| &r.host).collect();
+        if let Some(host) = hosts.iter().find(|host| !local.permits_name(host)) {
+            return Err(format!(
+                "http: {host} is this machine or on its link; if that is meant, write allow: [\"{host}\"]"
+            ));
+        }
+        match self.allow.iter().find(|name| !hosts.iter().any(|host| Local::is_same(host, name))) {
+            Some(name) => {
+                Err(format!("http: allow: `{name}` is the host of no url here; write it without port"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The hosts that may be this machine or on its link.
+    pub(super) fn allow(&self) -> &[String] {
+        &self.allow
     }
 
     /// Whether it can be asked what it knows of an attempt.
@@ -166,8 +202,8 @@ impl Template {
             Some(_) => return Err("http: headers are a mapping".to_owned()),
         };
         let body = document.get("body").map(FilledValue::parse).transpose()?;
-        let template = Template { purpose, method, url, headers, body };
-        template.check()?;
+        let mut template = Template { purpose, method, url, host: String::new(), headers, body };
+        template.host = template.check()?;
         Ok(template)
     }
 
@@ -178,11 +214,11 @@ impl Template {
         self.url.secrets().chain(headers).chain(body).collect::<Vec<_>>().into()
     }
 
-    /// Whether it can be sent whatever is filled in.
+    /// Whether it can be sent whatever is filled in; answers to which host.
     ///
     /// # Errors
     /// What is wrong, in a sentence.
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<String, String> {
         let plain = |filling: &Filling| filling.sample();
         let mut request = Request::new(self.method.as_str(), plain(&self.url));
         for (name, value) in &self.headers {
@@ -253,12 +289,24 @@ impl Handler for Reached {
     fn again(&self, failure: &Failure, attempts: u64) -> Option<Duration> {
         match failure {
             Failure::NotExecuted { code: Some(code), .. }
-                if code.starts_with("status_") || code == "not_filled" || code == "invalid_request" =>
+                if code.starts_with("status_") || STAYS.contains(&code.as_str()) =>
             {
                 None
             }
             _ => Some(pause(attempts)),
         }
+    }
+}
+
+/// The hosts under `allow`.
+fn listed(document: &Object) -> Result<Vec<String>, String> {
+    const WRONG: &str = "http: allow is a list of hosts";
+    match document.get("allow") {
+        None => Ok(Vec::new()),
+        Some(Value::List(hosts)) => {
+            hosts.iter().map(|host| host.as_text().map(str::to_owned).ok_or(WRONG.to_owned())).collect()
+        }
+        Some(_) => Err(WRONG.to_owned()),
     }
 }
 
