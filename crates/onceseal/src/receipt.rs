@@ -12,6 +12,7 @@ use std::sync::Arc;
 use onceseal_core::action::ActionRow;
 use onceseal_core::approval::Source;
 use onceseal_core::code::Code;
+use onceseal_core::effect::RemoteReceipt;
 use onceseal_core::effect::event::Known;
 use onceseal_core::hash::Hash;
 use onceseal_core::id::{ActionId, ReceiptId};
@@ -148,6 +149,8 @@ pub(crate) struct Word {
     pub(crate) code: Option<String>,
     /// Its error text, or why a person said otherwise.
     pub(crate) text: Option<String>,
+    /// What the remote calls what it did.
+    remote: Option<RemoteReceipt>,
     /// The event whose payload is the result.
     result: Option<u64>,
     /// Who answered in its place.
@@ -163,15 +166,18 @@ impl Word {
                 Some(Body::EffectSettled(data, sealed)) => {
                     word.code.clone_from(&data.code);
                     word.text.clone_from(&sealed.error);
+                    word.remote.clone_from(&sealed.remote);
                     word.result = sealed.result.map(|_| stored.stamp.sequence);
                 }
                 Some(Body::EffectLate(_, sealed)) => {
-                    word = Word { text: sealed.error.clone(), ..Word::default() };
+                    let (text, remote) = (sealed.error.clone(), sealed.remote.clone());
+                    word = Word { text, remote, ..Word::default() };
                     word.result = sealed.result.map(|_| stored.stamp.sequence);
                 }
                 Some(Body::EffectReconciled(data, sealed) | Body::EffectResolved(data, sealed)) => {
                     word.answered = Some(answered(data, sealed));
                     word.text = sealed.reason.clone().or_else(|| sealed.evidence.clone()).or(word.text);
+                    word.remote.clone_from(&sealed.remote);
                     word.result = sealed.result.map(|_| stored.stamp.sequence);
                 }
                 _ => {}

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use onceseal_core::action::{ActionRow, ActionState};
 use onceseal_core::approval::{ApprovalRow, Revoke};
 use onceseal_core::code::Code;
-use onceseal_core::effect::EffectRow;
+use onceseal_core::effect::{EffectRow, RemoteReceipt};
 use onceseal_core::hash::{Hash, write_hex};
 use onceseal_core::id::{ActionId, ApprovalId};
 use onceseal_core::journal::{chain_hash, open_text, sealed_text};
@@ -63,6 +63,17 @@ pub fn effect(row: &EffectRow) -> Value {
         ("error", optional(row.private.error.as_ref())),
         ("created_at", text(row.created_at)),
         ("updated_at", text(row.updated_at)),
+    ])
+}
+
+/// What a remote calls what it did.
+#[must_use]
+pub fn remote(remote: &RemoteReceipt) -> Value {
+    object(vec![
+        ("receipt_id", optional(remote.receipt_id.as_ref())),
+        ("request_id", optional(remote.request_id.as_ref())),
+        ("revision", optional(remote.revision.as_ref())),
+        ("observed_at", optional(remote.observed_at)),
     ])
 }
 

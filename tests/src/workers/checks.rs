@@ -41,18 +41,17 @@ impl Trial {
         let receipts: BTreeMap<&str, &str> =
             paid.iter().map(|e| (e.id.as_str(), e.payment.as_str())).collect();
         for n in 0..self.size.operations {
-            let now = wish(operations, n).send().await.expect("answered");
-            let (true, Standing::Ended { result: Answer::Committed, stored, .. }) =
-                (now.repeated, &now.standing)
-            else {
-                self.broken.push(format!("{} is not committed: {now:?}", payment(n)));
+            let told = wish(operations, n).tell().await.expect("answered");
+            if told.code().is_some() || !told.answer().is_ok_and(|now| now.repeated) {
+                self.broken.push(format!("{} is not committed: {told:?}", payment(n)));
                 continue;
-            };
-            let value = operations.control().stored_value(*stored).expect("readable");
-            let receipt = value.as_ref().and_then(Value::as_object).and_then(|o| o.get("receipt"));
-            let of = receipt.and_then(Value::as_text).and_then(|receipt| receipts.get(receipt));
+            }
+            let audit = told.protected_audit().as_object();
+            let remote = audit.and_then(|audit| audit.get("downstream")).and_then(Value::as_object);
+            let receipt = remote.and_then(|remote| remote.get("receipt_id")).and_then(Value::as_text);
+            let of = receipt.and_then(|receipt| receipts.get(receipt));
             if of != Some(&payment(n).as_str()) {
-                self.broken.push(format!("{} has not the receipt of its refund: {value:?}", payment(n)));
+                self.broken.push(format!("{} has not the receipt of its refund: {receipt:?}", payment(n)));
             }
         }
     }

@@ -297,7 +297,7 @@ tools:
         let committed = project.items(&["operations", "list", "--state", "committed"]);
         let receipt = committed[0]["receipt"].as_str().expect("a receipt");
         let document = project.json(&["receipts", "show", receipt]);
-        let value = document["value"]["receipt"].as_str().expect("the remote's receipt");
+        let value = document["remote"]["receipt_id"].as_str().expect("the remote's receipt");
         assert!(value.starts_with("re_"), "{value}");
         assert_eq!(project.json(&["audit"])["clean"], true);
     }

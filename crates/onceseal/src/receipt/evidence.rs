@@ -157,6 +157,7 @@ impl<'a> Evidence<'a> {
             ("error_code", optional(self.word.code.as_ref())),
             ("error", optional(self.word.text.as_ref().filter(|_| self.word.answered.is_none()))),
             ("value", self.value.clone().unwrap_or(Value::Null)),
+            ("remote", self.word.remote.as_ref().map_or(Value::Null, render::remote)),
             ("answered", answered.unwrap_or(Value::Null)),
             ("contradicts", contradicts),
             ("first_receipt", optional(first)),
