@@ -42,8 +42,9 @@ pub(super) fn pause(attempts: u64) -> Duration {
 }
 
 /// Carries an operation out as far as it can be now. What stands in the way is
-/// recorded with the operation, not returned.
-pub(super) async fn carry_out(control: Control, tool: Tool, action: ActionId) -> Result<(), Error> {
+/// recorded with the operation, not returned. `false`: somebody else has it, and
+/// nothing was done.
+pub(super) async fn carry_out(control: &Control, tool: Tool, action: ActionId) -> Result<bool, Error> {
     let mut absent = None;
     loop {
         let asked = Moment::now(control.store().clock().as_ref());
@@ -53,16 +54,18 @@ pub(super) async fn carry_out(control: Control, tool: Tool, action: ActionId) ->
         match Unclaimed::new(&control.inner.keeper, ticket).await? {
             Reply::Claimed(attempt, job) => {
                 control.inner.keeper.recorded();
-                return attempted(&control, &tool, *attempt, *job, asked).await;
+                attempted(control, &tool, *attempt, *job, asked).await?;
+                return Ok(true);
             }
             Reply::Ask(reply::Question::Remote { asked_at, job }) => {
-                match asked_about(&control, &tool, *job, asked_at).await? {
+                match asked_about(control, &tool, *job, asked_at).await? {
                     Some(at) => absent = Some(at),
-                    None => return Ok(()),
+                    None => return Ok(true),
                 }
             }
-            // Somebody else has it, or it will not be carried out: recorded.
-            _ => return Ok(()),
+            // It will not be carried out, at least not now: recorded.
+            Reply::Refused(_) => return Ok(true),
+            _ => return Ok(false),
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use onceseal_core::json::{Object, Value};
+use onceseal_core::json::{self, Limits, Object, Value};
+use onceseal_core::policy::{Path as Way, Position};
 use onceseal_core::tool::{self, Recovery};
 
 use super::Tool;
@@ -36,12 +37,27 @@ const SHORTEST: Duration = Duration::from_secs(30);
 
 /// What is wrong with a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("tools: {tool}: {problem}")]
+#[error("{}tools: {tool}: {problem}", position.map(|at| format!("{at}: ")).unwrap_or_default())]
 pub struct ToolError {
     /// Which tool.
     pub tool: String,
+    /// Where it stands in the file, if it was read from one.
+    pub position: Option<Position>,
     /// What is wrong, in a sentence.
     pub problem: String,
+}
+
+impl ToolError {
+    fn new(tool: &str, problem: impl Into<String>) -> ToolError {
+        ToolError { tool: tool.to_owned(), position: None, problem: problem.into() }
+    }
+
+    /// The way to what is wrong: the member that the problem begins with, or else
+    /// the tool.
+    pub(crate) fn way(&self) -> Way {
+        let member = self.problem.trim_start_matches('`').split([':', '`']).next().unwrap_or_default();
+        Way::default().member("tools").member(&self.tool).member(member)
+    }
 }
 
 /// A tool as the file declares it: checked, and not yet able to do anything.
@@ -90,13 +106,21 @@ impl Declared {
     /// What is wrong with the first one that is.
     pub fn all(section: &Value, directory: &Path) -> Result<Vec<Declared>, ToolError> {
         let Value::Object(tools) = section else {
-            return Err(ToolError { tool: "-".to_owned(), problem: "must be a mapping".to_owned() });
+            return Err(ToolError::new("-", "must be a mapping"));
         };
         let one = |(name, value): (&str, &Value)| {
-            Declared::one(name, value, directory)
-                .map_err(|problem| ToolError { tool: name.to_owned(), problem })
+            Declared::one(name, value, directory).map_err(|problem| ToolError::new(name, problem))
         };
         tools.iter().map(one).collect()
+    }
+
+    /// Reads a contract back from its canonical text, as it is stored. Programs
+    /// run in `directory`. `None` if the text does not say how it is carried out,
+    /// or this program cannot.
+    pub(super) fn stored(text: &str, directory: &Path) -> Option<Declared> {
+        let Ok(Value::Object(mut entry)) = json::read_canonical(text, &Limits::DATA) else { return None };
+        let Some(Value::Text(name)) = entry.remove("name") else { return None };
+        Declared::one(&name, &Value::Object(entry), directory).ok()
     }
 
     fn one(name: &str, value: &Value, directory: &Path) -> Result<Declared, String> {
@@ -138,7 +162,7 @@ impl Declared {
     /// The HTTP client cannot be set up.
     pub fn tool(&self) -> Result<Tool, ToolError> {
         let name = self.contract.get("name").and_then(Value::as_text).unwrap_or_default().to_owned();
-        let failed = |problem: String| ToolError { tool: name.clone(), problem };
+        let failed = |problem: String| ToolError::new(&name, problem);
         let tool = match &self.kind {
             Kind::Command(program) => self.checked(program.clone()),
             #[cfg(feature = "http")]
