@@ -109,6 +109,8 @@ pub struct Config {
     pub settings: Settings,
     /// The tools that a worker carries out.
     pub tools: Vec<Declared>,
+    /// Where their programs run: beside the file.
+    pub directory: PathBuf,
 }
 
 impl Config {
@@ -190,7 +192,7 @@ impl Config {
         // Compiled from the document first: its errors know their line.
         Policy::from_document(&document)?;
         let policy = Arc::new(ActivePolicy::compile(document.value())?);
-        Ok(Config { policy, settings, tools })
+        Ok(Config { policy, settings, tools, directory: directory.to_owned() })
     }
 }
 

@@ -156,13 +156,18 @@ impl Declared {
         })
     }
 
+    /// The tool's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.contract.get("name").and_then(Value::as_text).unwrap_or_default()
+    }
+
     /// The tool, able to do what it declares.
     ///
     /// # Errors
     /// The HTTP client cannot be set up.
     pub fn tool(&self) -> Result<Tool, ToolError> {
-        let name = self.contract.get("name").and_then(Value::as_text).unwrap_or_default().to_owned();
-        let failed = |problem: String| ToolError::new(&name, problem);
+        let failed = |problem: String| ToolError::new(self.name(), problem);
         let tool = match &self.kind {
             Kind::Command(program) => self.checked(program.clone()),
             #[cfg(feature = "http")]
