@@ -172,11 +172,7 @@ fn is_committed(row: &ActionRow) -> bool {
 }
 
 /// What it returned, where that is still kept.
-fn result(
-    control: &Control,
-    row: &ActionRow,
-    effect: Option<&EffectRow>,
-) -> Result<Option<Value>, CliError> {
+fn result(control: &Control, row: &ActionRow, effect: Option<&EffectRow>) -> Result<Option<Value>, CliError> {
     let at = effect.and_then(|effect| effect.result_at);
     let stored = row.operation.as_ref().zip(at).map(|(operation, sequence)| (operation.effect, sequence));
     Ok(control.stored_value(stored)?)

@@ -11,7 +11,7 @@ use onceseal::core::action::ActionState;
 use onceseal::core::id::ActionId;
 use onceseal::core::json::{Object, Value};
 use onceseal::core::time::Span;
-use onceseal::operations::{Carried, Drained, Operations, Worker as Engine};
+use onceseal::operations::{Carried, Drained, Operations, Tool, Worker as Engine};
 use onceseal::views::action_state;
 use onceseal::{Control, Error};
 use tokio::signal::unix::{SignalKind, signal};
@@ -49,8 +49,7 @@ pub(crate) fn run(context: &Context, worker: &Worker) -> Result<ExitCode, CliErr
         let error = CliError::usage("the configuration declares no tools, so there is nothing to carry out");
         return Err(error.next("add a section `tools` to onceseal.yaml"));
     }
-    // Before the store is touched: a tool that cannot be is told of first.
-    tools(&config)?;
+    let tools = tools(&config)?;
     let control = context.stay(&config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
@@ -62,7 +61,7 @@ pub(crate) fn run(context: &Context, worker: &Worker) -> Result<ExitCode, CliErr
     })?;
     let out = context.out;
     let Drained { failed, left } = runtime.block_on(async {
-        let operations = taken(context, &control, &config, !worker.until_dry).await?;
+        let operations = taken(context, &control, tools, &config, !worker.until_dry).await?;
         let working = operations.worker().at_once(usize::from(worker.at_once));
         let working = working.drain_for(worker.drain.to_std());
         let working = working.tell(move |action, error| failed_at(out, action, error));
@@ -102,10 +101,11 @@ pub(crate) fn run(context: &Context, worker: &Worker) -> Result<ExitCode, CliErr
 async fn taken(
     context: &Context,
     control: &Control,
+    tools: Vec<Tool>,
     config: &Config,
     names: bool,
 ) -> Result<Operations, CliError> {
-    let operations = Operations::of(control, tools(config)?).await?.with_earlier(&config.directory);
+    let operations = Operations::of(control, tools).await?.with_earlier(&config.directory);
     let strays = operations.strays().await?;
     if strays > 0 {
         context.out.note(&format!(
@@ -202,9 +202,9 @@ async fn read_anew(
     worker: &Engine,
 ) -> Result<(), CliError> {
     let new = context.config()?;
-    tools(&new)?;
+    let tools = tools(&new)?;
     context.activate(control, &new).await?;
-    worker.replace(taken(context, control, &new, true).await?);
+    worker.replace(taken(context, control, tools, &new, true).await?);
     if new.settings != config.settings {
         context.out.note("note: the settings changed, which counts from the next start on");
     }

@@ -250,10 +250,8 @@ impl Shift<'_> {
             .await?;
         self.turn = self.turn.wrapping_add(1);
         let new = |id: &ActionId| !self.busy.contains(id) && !self.poison.contains_key(id);
-        let mut lines: Vec<(Tool, VecDeque<ActionId>)> = found
-            .into_iter()
-            .map(|(tool, due)| (tool, due.into_iter().filter(new).collect()))
-            .collect();
+        let mut lines: Vec<(Tool, VecDeque<ActionId>)> =
+            found.into_iter().map(|(tool, due)| (tool, due.into_iter().filter(new).collect())).collect();
         let first = self.turn.checked_rem(lines.len()).unwrap_or(0);
         lines.rotate_left(first);
         while lines.iter().any(|(_, ids)| !ids.is_empty()) {

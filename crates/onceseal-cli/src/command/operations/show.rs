@@ -133,13 +133,7 @@ pub(super) fn run(context: &Context, show: &Show) -> Result<ExitCode, CliError> 
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(
-    control: &Control,
-    id: ActionId,
-    row: &ActionRow,
-    effect: Option<&EffectRow>,
-    seen: &Seen,
-) -> String {
+fn text(control: &Control, id: ActionId, row: &ActionRow, effect: Option<&EffectRow>, seen: &Seen) -> String {
     let Seen { arguments, value, said } = seen;
     let state = action_state(&row.state);
     let style = state_style(state);
