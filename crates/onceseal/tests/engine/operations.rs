@@ -1,7 +1,7 @@
 //! Operations: dispatched here, carried out by workers.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use onceseal::core::action::{ActionState, Answer};
@@ -343,4 +343,58 @@ async fn a_handler_that_panics_leaves_an_unknown_outcome_and_a_worker_that_goes_
     world.control.store().run(onceseal::core::command::Command::Create).expect("after the keeper");
     assert_eq!(hits.load(Ordering::SeqCst), 2);
     assert_eq!(world.state("pay:good"), Some(EffectState::Committed));
+}
+
+#[tokio::test]
+async fn a_flood_under_one_contract_does_not_delay_another_by_more_than_its_own_rounds() {
+    const AT_ONCE: usize = 16;
+    let world = World::memory(crate::support::POLICY).await;
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let tool = |name: &str| {
+        let done = order.clone();
+        let contract = contract(&format!(r#"{{"name":"{name}"}}"#));
+        Tool::function(&contract, move |job: Job| {
+            let order = job.args().get("order").and_then(Value::as_text).unwrap_or_default().to_owned();
+            done.lock().expect("whole").push(order);
+            async { Ok(Value::Null) }
+        })
+        .expect("a contract")
+    };
+    let operations = Operations::of(&world.control, [tool("pay"), tool("read")]).await.expect("declared");
+    for thousand in 0..10 {
+        let mut flood = tokio::task::JoinSet::new();
+        for n in thousand * 1_000..(thousand + 1) * 1_000 {
+            let dispatch = operations.dispatch("pay").arg("order", format!("{n}")).arg("amount", 1).by(bot());
+            flood.spawn(dispatch.key(format!("key {n}")).send());
+        }
+        while let Some(sent) = flood.join_next().await {
+            sent.expect("no panic").expect("accepted");
+        }
+    }
+    // It comes in the middle of the flood, which the worker has found a part of.
+    let (late, dispatched) = (operations.clone(), Arc::new(AtomicU64::new(0)));
+    let (seen, at) = (order.clone(), dispatched.clone());
+    let working = operations.worker().at_once(AT_ONCE).look_every(Duration::from_secs(600));
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let worker = tokio::spawn(working.run(async move { drop(stopped.await) }));
+    let other = tokio::spawn(async move {
+        while seen.lock().expect("whole").len() < 1_000 {
+            tokio::task::yield_now().await;
+        }
+        let dispatch = late.dispatch("read").arg("order", "other").by(bot()).key("other");
+        dispatch.send().await.expect("accepted");
+        at.store(seen.lock().expect("whole").len() as u64, Ordering::SeqCst);
+        while !seen.lock().expect("whole").iter().any(|order| order == "other") {
+            tokio::task::yield_now().await;
+        }
+    });
+    other.await.expect("no panic");
+    stop.send(()).expect("it runs");
+    worker.await.expect("no panic").expect("it works");
+    let done = order.lock().expect("whole");
+    let place = done.iter().position(|order| order == "other").expect("carried out");
+    let delay = place.saturating_sub(usize::try_from(dispatched.load(Ordering::SeqCst)).expect("a count"));
+    println!("carried out after {delay} others");
+    // What was found before it, of both contracts, and what was then under way.
+    assert!(delay <= 6 * AT_ONCE, "{delay} were carried out before it");
 }
