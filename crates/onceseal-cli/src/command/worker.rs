@@ -14,7 +14,7 @@ use onceseal::core::time::Span;
 use onceseal::operations::{Carried, Drained, Operations, Tool, Worker as Engine};
 use onceseal::views::action_state;
 use onceseal::{Control, Error};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
 use super::list;
@@ -61,6 +61,8 @@ pub(crate) fn run(context: &Context, worker: &Worker) -> Result<ExitCode, CliErr
     })?;
     let out = context.out;
     let Drained { failed, left } = runtime.block_on(async {
+        // Before anything is said: whoever reads that it works may tell it to stop.
+        let signals = Signals::listen();
         let operations = taken(context, &control, tools, &config, !worker.until_dry).await?;
         let working = operations.worker().at_once(usize::from(worker.at_once));
         let working = working.drain_for(worker.drain.to_std());
@@ -77,7 +79,7 @@ pub(crate) fn run(context: &Context, worker: &Worker) -> Result<ExitCode, CliErr
         };
         tokio::select! {
             drained = run => drained.map_err(CliError::from),
-            never = obey(context, &control, &config, &working, stop) => match never {},
+            never = obey(signals, context, &control, &config, &working, stop) => match never {},
         }
     })?;
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -158,22 +160,39 @@ fn became(out: Out, carried: &Carried) {
     out.json_note(object);
 }
 
+/// What a worker may be told by.
+struct Signals {
+    term: Signal,
+    int: Signal,
+    hangup: Signal,
+    /// How many terminals there were.
+    terminals: usize,
+}
+
+impl Signals {
+    fn listen() -> Option<Signals> {
+        let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
+        let [Ok(term), Ok(int), Ok(hangup)] = kinds.map(signal) else { return None };
+        Some(Signals { term, int, hangup, terminals: terminals() })
+    }
+}
+
 /// Does what signals say for as long as there is a worker: SIGTERM or SIGINT
 /// stops it, and once more ends its waiting; SIGHUP has the configuration read
 /// anew, unless it says that the terminal is gone.
 async fn obey(
+    signals: Option<Signals>,
     context: &Context,
     control: &Control,
     config: &Config,
     worker: &Engine,
     stop: oneshot::Sender<()>,
 ) -> Infallible {
-    let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
-    let [Ok(mut term), Ok(mut int), Ok(mut hangup)] = kinds.map(signal) else {
-        // A system without signals stops it by force.
+    // A system without signals stops it by force.
+    let Some(Signals { mut term, mut int, mut hangup, terminals }) = signals else {
         return std::future::pending().await;
     };
-    let (terminals, mut stop) = (terminals(), Some(stop));
+    let mut stop = Some(stop);
     loop {
         let ends = tokio::select! {
             _ = term.recv() => true,
