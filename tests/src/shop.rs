@@ -186,6 +186,7 @@ pub fn settle(attempt: &Attempt, outcome: Became) -> Command {
         code: None,
         error: None,
         result,
+        remote: None,
         again: None,
     })
 }

@@ -91,8 +91,15 @@ impl Context {
         if config.settings.memory {
             self.forgets();
         }
+        wait(self.activate(&control, config))??;
+        Ok(control)
+    }
+
+    /// Makes this configuration's policy the active one, and says so if it was
+    /// another.
+    pub(crate) async fn activate(&self, control: &Control, config: &Config) -> Result<(), CliError> {
         let before = control.policy().map(|policy| policy.hash);
-        let changed = wait(control.activate(config.policy.clone(), false, Some(Control::account())))??;
+        let changed = control.activate(config.policy.clone(), false, Some(Control::account())).await?;
         if let (true, Some(from)) = (changed, before) {
             let to = config.policy.hash;
             if !self.out.is_json() {
@@ -101,7 +108,7 @@ impl Context {
             }
             self.activated.get_or_init(|| Activated { from, to });
         }
-        Ok(control)
+        Ok(())
     }
 
     /// The policy that this command made the active one, for programs: null if

@@ -153,6 +153,12 @@ impl CliError {
         CliError { why: vec![why.into()], ..self }
     }
 
+    /// Says what happened in other words.
+    #[must_use]
+    pub(crate) fn in_words(self, message: impl Into<String>) -> CliError {
+        CliError { message: message.into(), ..self }
+    }
+
     /// Says what to type, or do, next.
     #[must_use]
     pub(crate) fn next(mut self, next: impl Into<String>) -> CliError {
@@ -241,7 +247,9 @@ impl From<ConfigError> for CliError {
             ConfigError::Unreadable { .. } => {
                 base.next("put a file there, or name another one with --config")
             }
-            ConfigError::Policy(_) => base.next("correct the file, then `onceseal policy check`"),
+            ConfigError::Policy(_) | ConfigError::Tool(_) => {
+                base.next("correct the file, then `onceseal policy check`")
+            }
             _ => base,
         }
     }

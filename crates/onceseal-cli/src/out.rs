@@ -12,6 +12,7 @@ use crate::error::CliError;
 pub(crate) const SCHEMA: &str = "onceseal.cli/v1";
 
 /// Both streams of the program.
+#[derive(Clone, Copy)]
 pub(crate) struct Out {
     json: bool,
     color: anstream::ColorChoice,
@@ -67,6 +68,12 @@ impl Out {
         let _ = writeln!(AutoStream::new(io::stderr(), self.color), "{text}");
     }
 
+    /// Tells a program something that is no data: a line of JSON.
+    pub(crate) fn json_note(&self, mut members: Object) {
+        members.insert("schema", SCHEMA);
+        self.note(&json::canonical(&members.into()));
+    }
+
     /// Tells why the command did not do what it was asked.
     pub(crate) fn error(&self, error: &CliError) {
         if error.is_silent() {
@@ -75,8 +82,7 @@ impl Out {
         if self.json {
             let mut members = Object::new();
             members.insert("error", error.to_object());
-            members.insert("schema", SCHEMA);
-            self.note(&json::canonical(&members.into()));
+            self.json_note(members);
         } else {
             self.note(error.to_block().trim_end());
         }

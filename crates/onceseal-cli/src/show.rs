@@ -10,6 +10,10 @@ use onceseal::core::id::ApprovalId;
 use onceseal::core::json::{Object, Value};
 use onceseal::core::time::Timestamp;
 
+mod contract;
+
+pub(crate) use contract::Contract;
+
 use crate::standing;
 use crate::table::{fields, state_style};
 use crate::text::{age, deceives, literal, value_deceives};
@@ -38,6 +42,7 @@ pub(crate) fn approval(
     row: &ApprovalRow,
     action: &ActionRow,
     arguments: &Object,
+    contract: Option<&Contract>,
     now: Timestamp,
     width: usize,
 ) -> String {
@@ -59,14 +64,16 @@ pub(crate) fn approval(
         None => "anybody".to_owned(),
     };
     let mut out = format!("{id}\n");
-    out.push_str(&fields(&[
+    let mut rows = vec![
         ("status", format!("{style}{status}{style:#}, {yes} of {} yes", row.quorum)),
         ("expires", format!("{}{left}", row.expires_at)),
         ("asked by", format!("{} of the policy", action.decided.reason)),
         ("may answer", format!("{people} proven by {proofs}")),
         ("action hash", hash(&bound.action_hash)),
         ("binding", hash(&bound.binding)),
-    ]));
+    ];
+    rows.extend(contract.iter().flat_map(|contract| contract.rows()));
+    out.push_str(&fields(&rows));
     for response in &row.private.responses {
         let person =
             response.person.as_ref().map_or("erased".to_owned(), |person| literal(&person.as_str().into()));

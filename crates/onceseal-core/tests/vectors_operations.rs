@@ -8,6 +8,11 @@ use onceseal_core::json::{Limits, canonical, read};
 use onceseal_core::operation::{CallIdentity, Purpose, Revisions, Scope, principal_ref};
 use serde_json::Value as Vector;
 
+#[path = "support/vectors.rs"]
+mod vectors;
+
+use vectors::{text, vectors};
+
 /// How many cases passed as they stand, and how many adapted.
 #[derive(Default)]
 struct Tally(usize, usize);
@@ -17,16 +22,6 @@ impl Tally {
         println!("{section}: {} passed, {} adapted", self.0, self.1);
         assert_eq!(self.0 + self.1, cases, "{section}: no case is skipped");
     }
-}
-
-fn vectors() -> Vector {
-    let path = format!("{}/../../vectors/operations.json", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    serde_json::from_slice(&text).expect("JSON")
-}
-
-fn text<'v>(value: &'v Vector, name: &str) -> &'v str {
-    value[name].as_str().unwrap_or_else(|| panic!("{name} is text in {value}"))
 }
 
 fn call(value: &Vector) -> CallIdentity {

@@ -7,18 +7,13 @@ use onceseal_core::operation::result::{Delivery, Downstream, News, Told, ToolIde
 use onceseal_core::operation::{CallIdentity, ModelCode, Revisions, Scope};
 use serde_json::Value as Vector;
 
-fn vectors() -> Vector {
-    let path = format!("{}/../../vectors/operations.json", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    serde_json::from_slice(&text).expect("JSON")
-}
+#[path = "support/vectors.rs"]
+mod vectors;
+
+use vectors::{text, vectors};
 
 fn ours(value: &Vector) -> Value {
     read(value.to_string().as_bytes(), &Limits::DATA).expect("a value")
-}
-
-fn text<'v>(value: &'v Vector, name: &str) -> &'v str {
-    value[name].as_str().unwrap_or_else(|| panic!("{name} is text in {value}"))
 }
 
 fn optional(value: &Vector) -> Option<String> {

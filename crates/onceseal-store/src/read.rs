@@ -7,6 +7,7 @@ use onceseal_core::hash::Hash;
 use onceseal_core::journal::{Event, Index, Key, Payload, Stamp, Stored};
 use onceseal_core::policy::ActivePolicy;
 use onceseal_core::stream::StreamId;
+use onceseal_core::tool::Tool;
 use onceseal_core::view::Loaded;
 
 use crate::error::StoreError;
@@ -161,10 +162,26 @@ pub fn row_of(loaded: Loaded) -> Option<Stored> {
 /// # Errors
 /// `corrupt` if its text is not what its hash says, `erased` if there is none.
 pub fn policy(snapshot: &dyn Snapshot, hash: Hash) -> Result<Option<Arc<ActivePolicy>>, StoreError> {
-    let Key { index, bytes } = Key::of(Index::PolicyText, &[&hash.0]);
-    let page = Page { index, from: bytes.clone(), to: bytes, after: None, newest_first: true, limit: 1 };
-    let Some(hit) = snapshot.keys(&page)?.into_iter().next() else { return Ok(None) };
+    let Some(hit) = activation(snapshot, Index::PolicyText, hash)? else { return Ok(None) };
     policy_of(snapshot, &hit.stream, hit.sequence, hash).map(Some)
+}
+
+/// The contract of this digest, if it ever was active, as a snapshot has it.
+///
+/// # Errors
+/// As [`policy`].
+pub fn tool(snapshot: &dyn Snapshot, digest: Hash) -> Result<Option<Tool>, StoreError> {
+    let Some(hit) = activation(snapshot, Index::ToolText, digest)? else { return Ok(None) };
+    let payload = snapshot.payload(&hit.stream, hit.sequence)?;
+    let tool = Tool::restore(&payload.ok_or_else(|| StoreError::new(Code::Erased))?.text)?;
+    if tool.digest == digest { Ok(Some(tool)) } else { Err(StoreError::new(Code::Corrupt)) }
+}
+
+/// The newest event that activated what has this hash.
+fn activation(snapshot: &dyn Snapshot, index: Index, hash: Hash) -> Result<Option<Hit>, StoreError> {
+    let Key { index, bytes } = Key::of(index, &[&hash.0]);
+    let page = Page { index, from: bytes.clone(), to: bytes, after: None, newest_first: true, limit: 1 };
+    Ok(snapshot.keys(&page)?.into_iter().next())
 }
 
 /// The text beside an activation, compiled again and held against its hash.

@@ -12,6 +12,7 @@ use onceseal_core::journal::Row;
 use onceseal_core::policy::ActivePolicy;
 use onceseal_core::stream::Tenant;
 use onceseal_core::time::Timestamp;
+use onceseal_core::tool::Tool;
 use onceseal_core::view::{Loaded, Pinned};
 
 use crate::clock::Clock;
@@ -166,6 +167,14 @@ impl Store {
     /// As [`Store::active_policy`].
     pub fn policy(&self, hash: Hash) -> Result<Option<Arc<ActivePolicy>>, StoreError> {
         self.read(|snapshot| read::policy(snapshot, hash))
+    }
+
+    /// The contract of this digest, if it ever was active.
+    ///
+    /// # Errors
+    /// As [`Store::active_policy`].
+    pub fn tool(&self, digest: Hash) -> Result<Option<Tool>, StoreError> {
+        self.read(|snapshot| read::tool(snapshot, digest))
     }
 
     /// Runs `sweep` if no other process is sweeping now.

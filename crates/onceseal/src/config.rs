@@ -109,6 +109,8 @@ pub struct Config {
     pub settings: Settings,
     /// The tools that a worker carries out.
     pub tools: Vec<Declared>,
+    /// Where their programs run: beside the file.
+    pub directory: PathBuf,
 }
 
 impl Config {
@@ -180,12 +182,17 @@ impl Config {
     fn of(file: &[u8], directory: &Path) -> Result<Config, ConfigError> {
         let mut document = Document::read(file)?;
         let settings = take_settings(&mut document)?;
-        let tools =
-            document.take("tools").map_or(Ok(Vec::new()), |section| Declared::all(&section, directory))?;
+        let tools = match document.take("tools") {
+            None => Vec::new(),
+            Some(section) => Declared::all(&section, directory).map_err(|error| {
+                let position = Some(document.position(&error.way()));
+                ToolError { position, ..error }
+            })?,
+        };
         // Compiled from the document first: its errors know their line.
         Policy::from_document(&document)?;
         let policy = Arc::new(ActivePolicy::compile(document.value())?);
-        Ok(Config { policy, settings, tools })
+        Ok(Config { policy, settings, tools, directory: directory.to_owned() })
     }
 }
 

@@ -7,11 +7,13 @@
 mod asking;
 #[cfg(feature = "http")]
 mod body;
+mod carried;
 mod carrying;
 mod checked;
 mod declared;
 mod directory;
 mod dispatching;
+mod earlier;
 mod filling;
 mod package;
 mod program;
@@ -23,11 +25,13 @@ mod schema;
 mod tool;
 mod worker;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use directory::CannotTell;
-use onceseal_core::action::{Principal, status_key};
+use onceseal_core::action::{ActionState, Principal, state_number, status_key};
 use onceseal_core::approval::Identity;
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
@@ -38,10 +42,13 @@ use onceseal_core::json::Object;
 use onceseal_core::operation::{Cancel, Retry};
 use onceseal_core::reply::Reply;
 use onceseal_core::stream::StreamKind;
+use onceseal_core::time::Timestamp;
 use onceseal_core::tool::Declare;
+use onceseal_store::StoreError;
 use onceseal_store::read::Page;
 
 pub use asking::Asking;
+pub use carried::Carried;
 pub use declared::Declared;
 pub use directory::{Current, Directory, Looked, Subject};
 pub use dispatching::Dispatching;
@@ -54,7 +61,9 @@ pub use worker::{Drained, Worker};
 
 use crate::control::{Control, accepted, refused};
 use crate::error::Error;
-use crate::views::{Filter, state_numbers};
+use crate::views::Filter;
+use crate::watch::from_now;
+use earlier::Earlier;
 
 /// The tools of a program. Cheap to clone.
 #[derive(Clone)]
@@ -64,6 +73,8 @@ pub struct Operations {
     /// The contract that is dispatched under, by the tool's name.
     newest: Arc<BTreeMap<String, Hash>>,
     directory: Option<Arc<dyn Directory>>,
+    /// What these tools were before, if that is carried out too.
+    earlier: Option<Arc<Earlier>>,
 }
 
 impl Operations {
@@ -81,7 +92,7 @@ impl Operations {
             all.insert(tool.digest(), tool);
         }
         let (tools, newest) = (Arc::new(all), Arc::new(newest));
-        Ok(Operations { control: control.clone(), tools, newest, directory: None })
+        Ok(Operations { control: control.clone(), tools, newest, directory: None, earlier: None })
     }
 
     /// Has this directory asked who a principal is, each time that it matters.
@@ -103,6 +114,36 @@ impl Operations {
             Some(true) => Ok(()),
             Some(false) => Err(Code::AuthorizationDenied),
             None => Err(Code::CannotTell),
+        }
+    }
+
+    /// Has what was accepted under earlier contracts of these tools carried out
+    /// under them, as their stored text says: the programs and requests of
+    /// declarations that were changed since. Programs run in `directory`.
+    #[must_use]
+    pub fn with_earlier(self, directory: impl Into<PathBuf>) -> Operations {
+        Operations { earlier: Some(Arc::new(Earlier::new(directory.into()))), ..self }
+    }
+
+    /// Every contract that there may be something to carry out under.
+    fn contracts(&self) -> Result<Vec<Hash>, StoreError> {
+        let mut contracts: Vec<Hash> = self.tools.keys().copied().collect();
+        if self.earlier.is_some() {
+            let active = self.control.store().read(|snapshot| {
+                let active = |name: &String| earlier::active(&self.control, snapshot, name);
+                self.newest.keys().map(active).collect::<Result<Vec<_>, _>>()
+            })?;
+            contracts.extend(active.into_iter().flatten().filter(|digest| !self.tools.contains_key(digest)));
+        }
+        Ok(contracts)
+    }
+
+    /// What carries out what was accepted under this contract, if anything here does.
+    fn under(&self, contract: Hash) -> Result<Option<Tool>, StoreError> {
+        match (self.tools.get(&contract), &self.earlier) {
+            (Some(tool), _) => Ok(Some(tool.clone())),
+            (None, Some(earlier)) => earlier.tool(&self.control, contract),
+            (None, None) => Ok(None),
         }
     }
 
@@ -128,21 +169,25 @@ impl Operations {
         Worker::new(self.clone())
     }
 
-    /// How many operations wait under contracts that these tools have not, of the
-    /// oldest thousand that wait: another program must carry them out.
+    /// How many operations wait under contracts that these tools do not carry
+    /// out, of the oldest thousand that wait: another program must.
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn strays(&self) -> Result<usize, Error> {
-        let known = self.tools.clone();
+        let operations = self.clone();
         let strays = move |control: &Control| {
-            let state = state_numbers(StreamKind::Action).into_iter().find(|(_, name)| *name == "queued");
-            let filter = Filter { state: state.map(|(number, _)| number), ..Filter::default() };
+            let mut carried = BTreeSet::new();
+            for contract in operations.contracts()? {
+                if operations.under(contract)?.is_some() {
+                    carried.insert(contract);
+                }
+            }
+            let queued = state_number(&ActionState::Queued { due: Timestamp::MIN });
+            let filter = Filter { state: Some(queued), ..Filter::default() };
             let page = control.list(StreamKind::Action, &filter, 1_000)?;
             let stray = |row: &Row| match row {
-                Row::Action(row) => {
-                    row.operation.as_ref().is_some_and(|op| !known.contains_key(&op.contract))
-                }
+                Row::Action(row) => row.operation.as_ref().is_some_and(|op| !carried.contains(&op.contract)),
                 _ => false,
             };
             Ok(page.items.iter().filter(|(_, row)| stray(row)).count())
@@ -174,6 +219,39 @@ impl Control {
             Some(hit) => Ok(ActionId(hit.stream.name)),
             None => Err(refused(Code::OperationUnknown.into())),
         }
+    }
+
+    /// The operations of this tool with this idempotency key, whoever they are
+    /// for: one, unless several have used the key.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn operations_of_key(&self, tool: &str, key: &str) -> Result<Vec<ActionId>, Error> {
+        let mut filter = Filter { name: Some(tool.to_owned()), ..Filter::default() };
+        let mut found = Vec::new();
+        loop {
+            let page = self.list(StreamKind::Action, &filter, 1_000)?;
+            found.extend(page.items.iter().filter_map(|(stream, row)| match row {
+                Row::Action(row) => {
+                    let intent = row.private.intent.as_deref()?;
+                    (intent.key == key).then_some(ActionId(stream.name))
+                }
+                _ => None,
+            }));
+            filter.after = page.next;
+            if filter.after.is_none() {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Waits until nothing more happens to an operation by itself: it has ended,
+    /// is parked, or nobody knows. `false`: it was not so in time.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn wait_for(&self, operation: ActionId, wait: Duration) -> Result<bool, Error> {
+        self.inner.watch.carried_out(operation, from_now(wait)).await
     }
 
     /// Has a parked or delayed operation attempted.

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use onceseal_core::action::{ActionRow, ActionState};
 use onceseal_core::approval::Status;
-use onceseal_core::id::ApprovalId;
+use onceseal_core::id::{ActionId, ApprovalId};
 use onceseal_core::journal::Row;
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::Timestamp;
@@ -119,6 +120,19 @@ impl Watch {
         .await
     }
 
+    /// Waits until an operation is neither queued nor running. `false`: it still
+    /// was at `until`.
+    pub(crate) async fn carried_out(&self, action: ActionId, until: Instant) -> Result<bool, Error> {
+        self.wait(StreamId::action(action), until, |row| match row {
+            Some(Row::Action(ActionRow {
+                state: ActionState::Queued { .. } | ActionState::Running { .. },
+                ..
+            })) => Look::Until(None),
+            _ => Look::Done,
+        })
+        .await
+    }
+
     async fn wait(
         &self,
         stream: StreamId,
@@ -175,8 +189,6 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
-    use onceseal_core::id::ActionId;
-
     use super::*;
 
     #[test]

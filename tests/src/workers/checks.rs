@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::process::Stdio;
 
-use onceseal::core::action::Answer;
 use onceseal::core::json::Value;
-use onceseal::operations::{Operations, Standing};
+use onceseal::operations::Operations;
 use onceseal_example_refunds::Entry;
 
 use super::trial::Trial;

@@ -11,7 +11,7 @@ use onceseal::core::code::Code;
 use onceseal::core::hash::Hash;
 use onceseal::core::id::ApprovalId;
 use onceseal::core::journal::Row;
-use onceseal::core::json::Object;
+use onceseal::core::json::{Object, Value};
 use onceseal::core::reply::Reply;
 use onceseal::core::stream::StreamKind;
 use onceseal::core::time::{Span, Timestamp};
@@ -25,7 +25,7 @@ use super::list::{self, Pages};
 use super::refused::{integer, of};
 use crate::context::{Context, wait};
 use crate::error::{CliError, REFUSED};
-use crate::show;
+use crate::show::{self, Contract};
 use crate::standing;
 use crate::table::{Cell, Table};
 use crate::text::{age, object_deceives, shown};
@@ -214,6 +214,8 @@ struct Request {
     row: ApprovalRow,
     action: ActionRow,
     arguments: Object,
+    /// The contract that it binds, if a worker is to carry the action out.
+    contract: Option<Contract>,
 }
 
 impl Request {
@@ -223,7 +225,11 @@ impl Request {
         let action = control.action_row(row.action)?.ok_or_else(list::corrupt)?;
         let reveal = show.reveal || context.out.is_terminal();
         let arguments = control.shown_arguments(row.action, reveal)?;
-        Ok(Request { id: show.id, row, action, arguments })
+        let contract = match row.private.bound.contract {
+            Some(digest) => Some(Contract::of(digest, control.store().tool(digest)?)?),
+            None => None,
+        };
+        Ok(Request { id: show.id, row, action, arguments, contract })
     }
 
     fn binding(&self) -> Result<Hash, CliError> {
@@ -232,8 +238,9 @@ impl Request {
     }
 
     fn text(&self, control: &Control) -> String {
-        let width = columns();
-        show::approval(self.id, &self.row, &self.action, &self.arguments, control.store().now(), width)
+        let (now, width) = (control.store().now(), columns());
+        let contract = self.contract.as_ref();
+        show::approval(self.id, &self.row, &self.action, &self.arguments, contract, now, width)
     }
 
     fn object(&self, control: &Control) -> Object {
@@ -243,6 +250,8 @@ impl Request {
         action.insert("arguments", self.arguments.clone());
         action.insert("arguments_have_hidden_characters", suspicious);
         object.insert("whole_action", action);
+        let contract = self.contract.as_ref().map(Contract::object);
+        object.insert("contract", contract.map_or(Value::Null, Value::Object));
         object
     }
 }

@@ -1,13 +1,16 @@
 //! `operations`: actions that a worker carries out.
 
+mod show;
+
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use onceseal::config::Config;
-use onceseal::core::action::{ActionRow, Answer};
+use onceseal::config::{Config, ConfigError};
+use onceseal::core::action::{ActionRow, ActionState, Answer};
 use onceseal::core::code::Code;
-use onceseal::core::effect::{EffectRow, EffectState};
+use onceseal::core::effect::EffectRow;
 use onceseal::core::id::{ActionId, ApprovalId};
 use onceseal::core::journal::Row;
 use onceseal::core::json::{Object, Value};
@@ -24,9 +27,10 @@ use super::exec::approval;
 use super::exec::told::not_run;
 use super::list::{self, Pages};
 use crate::context::{Context, wait};
-use crate::error::{CliError, REFUSED, UNUSABLE};
-use crate::table::{Cell, Table, fields, state_style};
-use crate::text::{age, literal, shell, shown};
+use crate::error::{CliError, REFUSED};
+use crate::table::{Cell, Table};
+use crate::text::{age, literal, shown};
+use show::Show;
 
 /// What to do with operations.
 #[derive(Debug, Subcommand)]
@@ -38,12 +42,8 @@ pub(crate) enum Operations {
     Dispatch(Dispatch),
     /// List operations
     List(List),
-    /// Show one operation
-    Show {
-        /// Its reference, `status_…`, or its action
-        #[arg(value_name = "REFERENCE|ACTION")]
-        which: String,
-    },
+    /// Show one operation, with its result and what a person last said of it
+    Show(Show),
     /// Have a parked or delayed operation carried out after all
     Retry(Word),
     /// Call an operation off, nothing of which may have happened
@@ -61,6 +61,9 @@ pub(crate) struct Dispatch {
     /// Use one of these approvals
     #[arg(long = "approval", value_name = "ID", value_parser = approval)]
     approvals: Vec<ApprovalId>,
+    /// Wait until it has ended, is parked or is unknown, whoever carries it out; no longer than TIME, if that is given
+    #[arg(long, value_name = "TIME", num_args = 0..=1, value_parser = list::span)]
+    wait: Option<Option<Span>>,
 }
 
 /// Which operations.
@@ -96,7 +99,7 @@ pub(crate) fn run(context: &Context, operations: Operations) -> Result<ExitCode,
     match operations {
         Operations::Dispatch(dispatch) => self::dispatch(context, &dispatch),
         Operations::List(list) => self::list(context, &list),
-        Operations::Show { which } => show(context, &which),
+        Operations::Show(show) => show::run(context, &show),
         Operations::Retry(word) => said(context, &word, true),
         Operations::Cancel(word) => said(context, &word, false),
     }
@@ -105,7 +108,7 @@ pub(crate) fn run(context: &Context, operations: Operations) -> Result<ExitCode,
 /// The tools of the configuration.
 pub(crate) fn tools(config: &Config) -> Result<Vec<Tool>, CliError> {
     let tools: Result<Vec<Tool>, _> = config.tools.iter().map(Declared::tool).collect();
-    tools.map_err(|error| CliError::new("tool_invalid", error.to_string(), UNUSABLE))
+    tools.map_err(|error| ConfigError::from(error).into())
 }
 
 fn dispatch(context: &Context, dispatch: &Dispatch) -> Result<ExitCode, CliError> {
@@ -126,26 +129,53 @@ fn dispatch(context: &Context, dispatch: &Dispatch) -> Result<ExitCode, CliError
         Ok(now) => now,
         Err(error) => return Err(not_run(&control, &config.policy.policy, &asked, error)),
     };
+    let waited = match dispatch.wait {
+        Some(time) => Some(wait(control.wait_for(now.action, time.map_or(Duration::MAX, Span::to_std)))??),
+        None => None,
+    };
     let row = control.action_row(now.action)?.ok_or_else(list::corrupt)?;
+    let effect = last_word(&control, &row)?;
+    let value = result(&control, &row, effect.as_ref())?;
     if context.out.is_json() {
         let mut object = rendered(now.action, &row)?;
         object.insert("repeated", now.repeated);
         object.insert("policy_activated", context.activated());
+        object.insert("value", value.unwrap_or(Value::Null));
         context.out.document(object)?;
     } else {
         let repeated = if now.repeated { " (dispatched before)" } else { "" };
-        context.out.text(&format!("{} {}{repeated}\n", now.status_ref, action_state(&row.state)))?;
+        let value = value.map(|value| literal(&value) + "\n").unwrap_or_default();
+        context.out.text(&format!("{} {}{repeated}\n{value}", now.status_ref, action_state(&row.state)))?;
     }
-    // It will not happen by itself, or nobody knows whether it did.
-    let stuck = match now.standing {
-        Standing::Queued { .. } | Standing::Running { .. } => false,
-        Standing::Ended { result, .. } => result != Answer::Committed,
-        Standing::Parked { .. } | Standing::Unknown => true,
+    // It will not happen by itself, nobody knows whether it did, or it was waited for
+    // in vain.
+    let stuck = match (waited, now.standing) {
+        (Some(_), _) => !is_committed(&row),
+        (None, Standing::Queued { .. } | Standing::Running { .. }) => false,
+        (None, Standing::Ended { result, .. }) => result != Answer::Committed,
+        (None, Standing::Parked { .. } | Standing::Unknown) => true,
     };
     if stuck && !context.out.is_json() {
+        if waited == Some(false) {
+            context.out.note("it was waited for in vain, and goes on; without a worker nothing happens");
+        }
         context.out.note(&format!("next: onceseal operations show {}", now.status_ref));
     }
     Ok(ExitCode::from(if stuck { REFUSED } else { 0 }))
+}
+
+fn is_committed(row: &ActionRow) -> bool {
+    let (ActionState::Ended { result, .. } | ActionState::Answered { result, .. }) = row.state else {
+        return false;
+    };
+    result == Answer::Committed
+}
+
+/// What it returned, where that is still kept.
+fn result(control: &Control, row: &ActionRow, effect: Option<&EffectRow>) -> Result<Option<Value>, CliError> {
+    let at = effect.and_then(|effect| effect.result_at);
+    let stored = row.operation.as_ref().zip(at).map(|(operation, sequence)| (operation.effect, sequence));
+    Ok(control.stored_value(stored)?)
 }
 
 fn rendered(id: ActionId, row: &ActionRow) -> Result<Object, CliError> {
@@ -219,77 +249,6 @@ fn find(control: &Control, which: &str) -> Result<ActionId, CliError> {
 
 fn unknown() -> CliError {
     CliError::missing(Code::OperationUnknown).next("onceseal operations list")
-}
-
-fn show(context: &Context, which: &str) -> Result<ExitCode, CliError> {
-    let Some(control) = context.read()? else { return Err(unknown()) };
-    let id = find(&control, which)?;
-    let Some(row) = control.action_row(id)? else { return Err(unknown()) };
-    let mut object = render::operation(id, &row).map(as_object).ok_or_else(unknown)?;
-    let arguments = control.shown_arguments(id, false)?;
-    if context.out.is_json() {
-        object.insert("arguments", arguments);
-        context.out.document(object)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let effect = last_word(&control, &row)?;
-    context.out.text(&text(&control, id, &row, effect.as_ref(), &arguments))?;
-    let unknown = effect.as_ref().filter(|effect| effect.state == EffectState::Ambiguous);
-    if let Some(key) = unknown.and_then(|effect| effect.private.key.as_deref()) {
-        context.out.note(&format!("next: onceseal resolve {} --committed|--failed --reason '…'", shell(key)));
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn text(
-    control: &Control,
-    id: ActionId,
-    row: &ActionRow,
-    effect: Option<&EffectRow>,
-    arguments: &Object,
-) -> String {
-    let state = action_state(&row.state);
-    let style = state_style(state);
-    let quoted =
-        |text: Option<&String>| text.map_or("erased".to_owned(), |text| literal(&text.as_str().into()));
-    let mut rows = vec![("state", format!("{style}{state}{style:#}"))];
-    match row.state {
-        onceseal::core::action::ActionState::Parked { code } => {
-            rows.push(("why", format!("{code}: {}", code.sentence())));
-        }
-        onceseal::core::action::ActionState::Queued { due } => rows.push(("due", due.to_string())),
-        _ => {}
-    }
-    let (proposal, intent) = (row.private.proposal.as_ref(), row.private.intent.as_deref());
-    rows.extend([
-        ("tool", quoted(proposal.map(|proposal| &proposal.name))),
-        ("key", quoted(intent.map(|intent| &intent.key))),
-        ("subject", quoted(intent.map(|intent| &intent.subject))),
-        ("arguments", literal(&arguments.clone().into())),
-        ("action", id.to_string()),
-    ]);
-    if let Some((_, fence)) = row.held {
-        rows.push(("attempt", fence.to_string()));
-    }
-    if let Some(effect) = effect {
-        rows.push(("effect", format!("{} {}", quoted(effect.private.key.as_ref()), effect.state)));
-        if let Some(code) = &effect.code {
-            rows.push(("last said", literal(&code.as_str().into())));
-        }
-        if let Some(error) = &effect.private.error {
-            rows.push(("note", literal(&error.as_str().into())));
-        }
-    }
-    if let Some(receipt) = row.receipt() {
-        rows.push(("receipt", receipt.to_string()));
-    }
-    if let Some(operation) = &row.operation {
-        rows.push(("contract", operation.contract.to_string()));
-        rows.push(("until", operation.until.to_string()));
-    }
-    rows.push(("accepted", row.created_at.to_string()));
-    rows.push(("age", age(control.store().now().since(row.created_at))));
-    format!("{}\n{}", intent.map_or("erased", |intent| &intent.status_ref), fields(&rows))
 }
 
 fn said(context: &Context, word: &Word, retry: bool) -> Result<ExitCode, CliError> {

@@ -1,7 +1,8 @@
 //! Refusals as people and programs read them.
 
-use onceseal::core::action::Action;
+use onceseal::core::action::{Action, ActionState};
 use onceseal::core::code::Code;
+use onceseal::core::effect::EffectState;
 use onceseal::core::id::ActionId;
 use onceseal::core::journal::Row;
 use onceseal::core::json::Object;
@@ -9,6 +10,7 @@ use onceseal::core::limits;
 use onceseal::core::policy::{Facts, Policy, Reason};
 use onceseal::core::reply::{EffectNow, Refusal};
 use onceseal::store::read::row_of;
+use onceseal::views::action_state;
 use onceseal::{Control, Error};
 
 use super::call::unfit;
@@ -92,6 +94,7 @@ pub(crate) fn explained(control: &Control, refusal: &Refusal) -> CliError {
         .because(format!("the effect {shown} is {}, attempt {}{until}", now.state, now.fence));
     match (refusal.code, now.receipt) {
         (Code::Ambiguous | Code::LeaseLapsed, _) => to_resolve(error, &key),
+        (Code::InProgress, _) if now.state == EffectState::Queued => waits(control, now, error),
         (Code::InProgress, _) => {
             let again = now.lease_until.map_or("then the same command again".to_owned(), |until| {
                 format!("the same command again after {until}, when its lease ends unless it is renewed")
@@ -100,6 +103,31 @@ pub(crate) fn explained(control: &Control, refusal: &Refusal) -> CliError {
         }
         (Code::Duplicate, Some(receipt)) => error.next(format!("onceseal receipts show {receipt}")),
         _ => error.next(format!("onceseal effects show {}", shell(&key))),
+    }
+}
+
+/// An effect that nobody attempts now: an operation waits to.
+fn waits(control: &Control, now: &EffectNow, error: CliError) -> CliError {
+    let error = error.in_words("an operation waits under this effect key, and has not been carried out");
+    // A store that cannot say leaves it out, as with the key.
+    let holder = control.effect_at(&now.stream).ok().flatten();
+    let row = holder.and_then(|effect| control.action_row(effect.holder).ok().flatten());
+    let (Some(state), Some(intent)) =
+        (row.as_ref().map(|row| &row.state), row.as_ref().and_then(|row| row.private.intent.as_ref()))
+    else {
+        return error.next("onceseal operations list");
+    };
+    let error = match state {
+        ActionState::Parked { code } => error.because(format!("it is parked: {code}: {}", code.sentence())),
+        state => error.because(format!("it is {}", action_state(state))),
+    };
+    let error = error.about("operation", intent.status_ref.as_str());
+    let error = error.next(format!("onceseal operations show {}", intent.status_ref));
+    match state {
+        ActionState::Parked { .. } => {
+            error.next(format!("onceseal operations retry {} --reason '…', or cancel", intent.status_ref))
+        }
+        _ => error.next("then the same command again, once it has ended"),
     }
 }
 

@@ -1,24 +1,35 @@
 //! `worker`: carries operations out.
 
-use std::io::Write as _;
+use std::convert::Infallible;
+use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use onceseal::config::Config;
+use onceseal::core::action::ActionState;
+use onceseal::core::id::ActionId;
 use onceseal::core::json::{Object, Value};
 use onceseal::core::time::Span;
-use onceseal::operations::{Drained, Operations, Tool};
+use onceseal::operations::{Carried, Drained, Operations, Tool, Worker as Engine};
+use onceseal::views::action_state;
+use onceseal::{Control, Error};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 
 use super::list;
 use super::operations::tools;
 use crate::context::Context;
 use crate::error::{CliError, REFUSED, UNUSABLE};
+use crate::out::Out;
+use crate::text::shown;
 
 /// Carry operations out until it is told to stop
 ///
-/// Works on the tools of the configuration. At SIGTERM or SIGINT nothing more is claimed, and what is under way is
-/// waited for; exit 0 if all of it ended, 1 if not: its outcome is recorded when its lease ends. What could not be
-/// looked at is said on stderr, and makes it 1 too.
+/// Works on the tools of the configuration, and says on stderr of each operation that it ended, was put off or parked.
+/// At SIGTERM or SIGINT nothing more is claimed, and what is under way is waited for, until a second one; exit 0 if all
+/// of it ended, 1 if not: its outcome is recorded when its lease ends. What could not be looked at is said on stderr,
+/// and makes it 1 too. At SIGHUP the configuration is read anew; one with an error is told of, and the old one stays.
 #[derive(Debug, Args)]
 pub(crate) struct Worker {
     /// So many at once
@@ -34,13 +45,12 @@ pub(crate) struct Worker {
 
 pub(crate) fn run(context: &Context, worker: &Worker) -> Result<ExitCode, CliError> {
     let config = context.config()?;
-    let tools = tools(&config)?;
-    if tools.is_empty() {
+    if config.tools.is_empty() {
         let error = CliError::usage("the configuration declares no tools, so there is nothing to carry out");
         return Err(error.next("add a section `tools` to onceseal.yaml"));
     }
+    let tools = tools(&config)?;
     let control = context.stay(&config)?;
-    let names: Vec<String> = tools.iter().map(|tool| Tool::name(tool).to_owned()).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
         CliError::new(
@@ -49,31 +59,28 @@ pub(crate) fn run(context: &Context, worker: &Worker) -> Result<ExitCode, CliErr
             UNUSABLE,
         )
     })?;
-    let json = context.out.is_json();
+    let out = context.out;
     let Drained { failed, left } = runtime.block_on(async {
-        // Before anything is claimed: from then on it must not be stopped by force.
-        let stop = stop();
-        let operations = Operations::of(&control, tools).await?;
-        let strays = operations.strays().await?;
-        if strays > 0 {
-            context.out.note(&format!(
-                "note: {strays} operations wait under contracts that the configuration no longer has; \
-                 they are given up when their time is over, see `onceseal operations list --state queued`"
-            ));
-        }
-        let working =
-            operations.worker().at_once(usize::from(worker.at_once)).drain_for(worker.drain.to_std());
-        let working = working.tell(move |action, error| {
-            if !json {
-                // A closed stderr must not stop the work in hand, as the macro's panic would.
-                let _ = writeln!(std::io::stderr(), "{action}: {}: {error}", error.code());
+        // Before anything is said: whoever reads that it works may tell it to stop.
+        let signals = Signals::listen();
+        let operations = taken(context, &control, tools, &config, !worker.until_dry).await?;
+        let working = operations.worker().at_once(usize::from(worker.at_once));
+        let working = working.drain_for(worker.drain.to_std());
+        let working = working.tell(move |action, error| failed_at(out, action, error));
+        let working = working.tell_each(move |carried| became(out, carried));
+        let (stop, stopped) = oneshot::channel();
+        // Dropped only with what it would stop.
+        let stopped = async { drop(stopped.await) };
+        let run = async {
+            match worker.until_dry {
+                true => working.clone().run_dry(stopped).await,
+                false => working.clone().run(stopped).await,
             }
-        });
-        if worker.until_dry {
-            return working.run_dry(stop).await;
+        };
+        tokio::select! {
+            drained = run => drained.map_err(CliError::from),
+            never = obey(signals, context, &control, &config, &working, stop) => match never {},
         }
-        context.out.note(&format!("carrying out: {}", names.join(", ")));
-        working.run(stop).await
     })?;
     runtime.shutdown_timeout(Duration::from_secs(1));
     if context.out.is_json() {
@@ -91,18 +98,140 @@ pub(crate) fn run(context: &Context, worker: &Worker) -> Result<ExitCode, CliErr
     Ok(ExitCode::from(if left + failed == 0 { 0 } else { REFUSED }))
 }
 
-/// SIGTERM or SIGINT, from the call on: not only once it is waited for.
-fn stop() -> impl Future<Output = ()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
-    async {
-        let (Ok(mut term), Ok(mut int)) = signals else {
-            // A system without signals stops it by force.
-            return std::future::pending().await;
+/// The tools of a configuration, with those that its file had before, and what
+/// is to be said of them.
+async fn taken(
+    context: &Context,
+    control: &Control,
+    tools: Vec<Tool>,
+    config: &Config,
+    names: bool,
+) -> Result<Operations, CliError> {
+    let operations = Operations::of(control, tools).await?.with_earlier(&config.directory);
+    let strays = operations.strays().await?;
+    if strays > 0 {
+        context.out.note(&format!(
+            "note: {strays} operations wait under contracts that the configuration no longer has; \
+             they are given up when their time is over, see `onceseal operations list --state queued`"
+        ));
+    }
+    if names {
+        let names: Vec<&str> = config.tools.iter().map(|tool| tool.name()).collect();
+        context.out.note(&format!("carrying out: {}", names.join(", ")));
+    }
+    Ok(operations)
+}
+
+/// Tells of an operation that could not be looked at.
+fn failed_at(out: Out, action: ActionId, error: &Error) {
+    if !out.is_json() {
+        return out.note(&format!("{action}: {}: {error}", error.code()));
+    }
+    let (mut object, mut told) = (Object::new(), Object::new());
+    told.insert("action", action.to_string());
+    told.insert("code", error.code());
+    told.insert("message", error.to_string());
+    object.insert("error", told);
+    out.json_note(object);
+}
+
+/// Tells what became of an operation: no argument and no result of it.
+fn became(out: Out, carried: &Carried) {
+    let Carried { action, status_ref, tool, state, code, .. } = carried;
+    let name = action_state(state);
+    let due = match state {
+        ActionState::Queued { due } => Some(due.to_string()),
+        _ => None,
+    };
+    let code = code.map(|code| code.to_string());
+    if !out.is_json() {
+        let text = |text: &Option<String>| text.as_deref().map_or("erased".to_owned(), shown);
+        let due = due.map(|due| format!(" until {due}")).unwrap_or_default();
+        let code = code.map(|code| format!(": {code}")).unwrap_or_default();
+        return out.note(&format!("{} {} {name}{due}{code}", text(status_ref), text(tool)));
+    }
+    let (mut object, mut told) = (Object::new(), Object::new());
+    told.insert("action", action.to_string());
+    told.insert("state", name);
+    for (name, value) in [("code", &code), ("due", &due), ("status_ref", status_ref), ("tool", tool)] {
+        told.insert(name, value.clone().map_or(Value::Null, Value::Text));
+    }
+    object.insert("operation", told);
+    out.json_note(object);
+}
+
+/// What a worker may be told by.
+struct Signals {
+    term: Signal,
+    int: Signal,
+    hangup: Signal,
+    /// How many terminals there were.
+    terminals: usize,
+}
+
+impl Signals {
+    fn listen() -> Option<Signals> {
+        let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
+        let [Ok(term), Ok(int), Ok(hangup)] = kinds.map(signal) else { return None };
+        Some(Signals { term, int, hangup, terminals: terminals() })
+    }
+}
+
+/// Does what signals say for as long as there is a worker: SIGTERM or SIGINT
+/// stops it, and once more ends its waiting; SIGHUP has the configuration read
+/// anew, unless it says that the terminal is gone.
+async fn obey(
+    signals: Option<Signals>,
+    context: &Context,
+    control: &Control,
+    config: &Config,
+    worker: &Engine,
+    stop: oneshot::Sender<()>,
+) -> Infallible {
+    // A system without signals stops it by force.
+    let Some(Signals { mut term, mut int, mut hangup, terminals }) = signals else {
+        return std::future::pending().await;
+    };
+    let mut stop = Some(stop);
+    loop {
+        let ends = tokio::select! {
+            _ = term.recv() => true,
+            _ = int.recv() => true,
+            _ = hangup.recv() => self::terminals() < terminals,
         };
-        tokio::select! {
-            _ = term.recv() => {}
-            _ = int.recv() => {}
+        match (ends, stop.take()) {
+            // Nobody hears it if the worker has ended by itself.
+            (true, Some(stop)) => drop(stop.send(())),
+            (true, None) => worker.leave(),
+            (false, kept) => {
+                stop = kept;
+                if let Err(error) = read_anew(context, control, config, worker).await {
+                    context.out.error(&error.because("the configuration that was read before stays"));
+                }
+            }
         }
     }
+}
+
+/// Reads the configuration again and works on as it says from here on.
+async fn read_anew(
+    context: &Context,
+    control: &Control,
+    config: &Config,
+    worker: &Engine,
+) -> Result<(), CliError> {
+    let new = context.config()?;
+    let tools = tools(&new)?;
+    context.activate(control, &new).await?;
+    worker.replace(taken(context, control, tools, &new, true).await?);
+    if new.settings != config.settings {
+        context.out.note("note: the settings changed, which counts from the next start on");
+    }
+    Ok(())
+}
+
+/// How many of the standard streams are a terminal that is there.
+fn terminals() -> usize {
+    let all = [io::stdin().is_terminal(), io::stdout().is_terminal(), io::stderr().is_terminal()];
+    all.into_iter().filter(|is_one| *is_one).count()
 }

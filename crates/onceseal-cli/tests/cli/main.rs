@@ -9,6 +9,7 @@ mod exec;
 mod help;
 mod json;
 mod lists;
+mod operating;
 mod operations;
 mod operator;
 mod policy;

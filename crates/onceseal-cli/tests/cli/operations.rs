@@ -10,7 +10,7 @@ use onceseal_example_refunds::{Faults, Options, Service};
 
 use crate::base::Project;
 
-const POLICY: &str = "actions:
+pub(crate) const POLICY: &str = "actions:
   refund:
     effect: \"refund:{payment}\"
     rules:
@@ -20,7 +20,7 @@ const POLICY: &str = "actions:
 ";
 
 /// A project in which a shell script carries refunds out.
-fn scripted(script: &str, contract: &str) -> Project {
+pub(crate) fn scripted(script: &str, contract: &str) -> Project {
     let project = Project::new();
     project.set_policy(&format!(
         "{POLICY}
@@ -36,11 +36,11 @@ tools:
     project
 }
 
-fn dispatch<'a>(payment: &'a str, amount: &'a str, key: &'a str) -> Vec<&'a str> {
+pub(crate) fn dispatch<'a>(payment: &'a str, amount: &'a str, key: &'a str) -> Vec<&'a str> {
     vec!["operations", "dispatch", "refund", "--arg", payment, "--arg", amount, "--idempotency-key", key]
 }
 
-fn state(project: &Project, reference: &str) -> String {
+pub(crate) fn state(project: &Project, reference: &str) -> String {
     let shown = project.json(&["operations", "show", reference]);
     shown["state"].as_str().expect("a state").to_owned()
 }
@@ -158,6 +158,8 @@ fn tools_that_cannot_be_are_refused_with_the_reason() {
         assert_eq!((ran.code, error["code"].as_str()), (2, Some("tool_invalid")), "{tool}");
         let message = error["message"].as_str().expect("a message");
         assert!(message.contains(reason), "{tool}: {message}");
+        assert!(message.starts_with("line 9, column "), "{tool}: {message}");
+        assert!(error["next"][0].as_str().expect("a next step").contains("policy check"), "{tool}");
     }
     project.set_policy(POLICY);
     assert_eq!(project.run(&["worker", "--until-dry", "--json"]).error()["code"], "usage");

@@ -152,11 +152,9 @@ impl Asking {
         let Some((row, operation, effect)) = read.await? else { return Ok(false) };
         let begun = matches!(effect.state, EffectState::Executing | EffectState::Ambiguous);
         // It is asked as its own contract says, which may be an older one.
-        let (Some(tool), Some(key), true) =
-            (self.operations.tools.get(&operation.contract), effect.private.key, begun)
-        else {
-            return Ok(false);
-        };
+        let (operations, contract) = (self.operations.clone(), operation.contract);
+        let tool = control.aside(move |_| Ok(operations.under(contract)?)).await?;
+        let (Some(tool), Some(key), true) = (tool, effect.private.key, begun) else { return Ok(false) };
         let Some(proposed) = row.private.proposal else { return Ok(false) };
         let question = Question {
             arguments: control.aside(move |control| control.arguments(action)).await?,
@@ -164,7 +162,7 @@ impl Asking {
             provider_key: provider_key(control.store().tenant(), &key, effect.generation),
             fence: effect.fence,
         };
-        let heard = ask(control, tool, operation.effect, row.decided.policy, &question).await?;
+        let heard = ask(control, &tool, operation.effect, row.decided.policy, &question).await?;
         Ok(matches!(heard, Heard::Recorded))
     }
 }

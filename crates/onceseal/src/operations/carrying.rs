@@ -47,8 +47,9 @@ pub(super) fn pause(attempts: u64) -> Duration {
 }
 
 /// Carries an operation out as far as it can be now. What stands in the way is
-/// recorded with the operation, not returned.
-pub(super) async fn carry_out(operations: &Operations, tool: &Tool, action: ActionId) -> Result<(), Error> {
+/// recorded with the operation, not returned. `false`: somebody else has it, and
+/// nothing was done.
+pub(super) async fn carry_out(operations: &Operations, tool: &Tool, action: ActionId) -> Result<bool, Error> {
     let control = operations.control();
     let mut absent = None;
     loop {
@@ -61,16 +62,18 @@ pub(super) async fn carry_out(operations: &Operations, tool: &Tool, action: Acti
                 control.inner.keeper.recorded();
                 // As a worker that dies here: nothing more is recorded.
                 fault::reach(point::AFTER_CLAIM)?;
-                return attempted(operations, tool, *attempt, *job, asked).await;
+                attempted(operations, tool, *attempt, *job, asked).await?;
+                return Ok(true);
             }
             Reply::Ask(reply::Question::Remote { asked_at, job }) => {
                 match asked_about(control, tool, *job, asked_at).await? {
                     Some(at) => absent = Some(at),
-                    None => return Ok(()),
+                    None => return Ok(true),
                 }
             }
-            // Somebody else has it, or it will not be carried out: recorded.
-            _ => return Ok(()),
+            // It will not be carried out, at least not now: recorded.
+            Reply::Refused(_) => return Ok(true),
+            _ => return Ok(false),
         }
     }
 }

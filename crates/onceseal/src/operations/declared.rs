@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use onceseal_core::json::{Object, Value};
+use onceseal_core::json::{self, Limits, Object, Value};
 use onceseal_core::tool::{self, Recovery};
 
 use super::checked::Rules;
@@ -82,13 +82,21 @@ impl Declared {
     /// What is wrong with the first one that is.
     pub fn all(section: &Value, directory: &Path) -> Result<Vec<Declared>, ToolError> {
         let Value::Object(tools) = section else {
-            return Err(ToolError { tool: "-".to_owned(), problem: "must be a mapping".to_owned() });
+            return Err(ToolError::new("-", "must be a mapping"));
         };
         let one = |(name, value): (&str, &Value)| {
-            Declared::one(name, value, directory)
-                .map_err(|problem| ToolError { tool: name.to_owned(), problem })
+            Declared::one(name, value, directory).map_err(|problem| ToolError::new(name, problem))
         };
         tools.iter().map(one).collect()
+    }
+
+    /// Reads a contract back from its canonical text, as it is stored. Programs
+    /// run in `directory`. `None` if the text does not say how it is carried out,
+    /// or this program cannot.
+    pub(super) fn stored(text: &str, directory: &Path) -> Option<Declared> {
+        let Ok(Value::Object(mut entry)) = json::read_canonical(text, &Limits::DATA) else { return None };
+        let Some(Value::Text(name)) = entry.remove("name") else { return None };
+        Declared::one(&name, &Value::Object(entry), directory).ok()
     }
 
     fn one(name: &str, value: &Value, directory: &Path) -> Result<Declared, String> {
@@ -114,13 +122,18 @@ impl Declared {
         Ok(Declared { contract, kind, rules })
     }
 
+    /// The tool's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.contract.get("name").and_then(Value::as_text).unwrap_or_default()
+    }
+
     /// The tool, able to do what it declares.
     ///
     /// # Errors
     /// The HTTP client cannot be set up.
     pub fn tool(&self) -> Result<Tool, ToolError> {
-        let name = self.contract.get("name").and_then(Value::as_text).unwrap_or_default().to_owned();
-        let failed = |problem: String| ToolError { tool: name.clone(), problem };
+        let failed = |problem: String| ToolError::new(self.name(), problem);
         let tool = match &self.kind {
             Kind::Command(program) => self.checked(program.clone()),
             #[cfg(feature = "http")]

@@ -9,6 +9,7 @@ use std::time::Duration;
 use onceseal_core::action::Principal;
 use onceseal_core::hash::Hash;
 use onceseal_core::json::{Object, Value};
+use onceseal_core::policy::{Path as Way, Position};
 use onceseal_core::tool::{self, ContractError};
 
 use super::checked::Rules;
@@ -149,12 +150,27 @@ pub enum Word {
 
 /// What is wrong with a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("tools: {tool}: {problem}")]
+#[error("{}tools: {tool}: {problem}", position.map(|at| format!("{at}: ")).unwrap_or_default())]
 pub struct ToolError {
     /// Which tool.
     pub tool: String,
+    /// Where it stands in the file, if it was read from one.
+    pub position: Option<Position>,
     /// What is wrong, in a sentence.
     pub problem: String,
+}
+
+impl ToolError {
+    pub(super) fn new(tool: &str, problem: impl Into<String>) -> ToolError {
+        ToolError { tool: tool.to_owned(), position: None, problem: problem.into() }
+    }
+
+    /// The way to what is wrong: the member that the problem begins with, or else
+    /// the tool.
+    pub(crate) fn way(&self) -> Way {
+        let member = self.problem.trim_start_matches('`').split([':', '`']).next().unwrap_or_default();
+        Way::default().member("tools").member(&self.tool).member(member)
+    }
 }
 
 /// A contract and what carries it out. Cheap to clone.
@@ -179,7 +195,7 @@ impl Tool {
     /// What is wrong with the contract.
     pub fn new(contract: &Object, handler: impl Handler) -> Result<Tool, ToolError> {
         let name = contract.get("name").and_then(Value::as_text).unwrap_or("-");
-        let failed = |problem: String| ToolError { tool: name.to_owned(), problem };
+        let failed = |problem: String| ToolError::new(name, problem);
         let rules = Rules::parse(contract).map_err(failed)?;
         Tool::ruled(contract, rules, handler).map_err(|error| failed(error.to_string()))
     }

@@ -3,21 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use onceseal_core::action::outbox_key;
+use onceseal_core::hash::Hash;
 use onceseal_core::id::ActionId;
 use onceseal_core::time::Timestamp;
 use onceseal_store::read::Page;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
+use super::carried::Carried;
 use super::carrying::carry_out;
 use super::{Operations, Tool};
 use crate::error::Error;
 
-/// Operations that are looked for at once.
-const PAGE: usize = 512;
+/// How often so many as are carried out at once are looked for at once: what
+/// comes later waits for these.
+const ROUNDS: usize = 4;
+/// Operations that are looked for at once, at least.
+const PAGE: usize = 64;
 /// How long an operation that could not be looked at is left alone.
 const LEFT_ALONE: Duration = Duration::from_secs(30);
 
@@ -28,15 +34,20 @@ const LEFT_ALONE: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 #[must_use = "a worker does nothing until it runs"]
 pub struct Worker {
-    operations: Operations,
+    operations: Arc<RwLock<Operations>>,
     at_once: usize,
     look_every: Duration,
     drain_for: Duration,
     tell: Tell,
+    tell_each: Option<TellEach>,
+    /// Nothing more is waited for.
+    enough: Arc<Notify>,
 }
 
 /// Whom a worker tells what it could not do.
 type Tell = Arc<dyn Fn(ActionId, &Error) + Send + Sync>;
+/// Whom a worker tells what became of what it did.
+type TellEach = Arc<dyn Fn(&Carried) + Send + Sync>;
 
 /// How a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +64,9 @@ pub struct Drained {
 impl Worker {
     pub(super) fn new(operations: Operations) -> Worker {
         let (look_every, drain_for) = (Duration::from_millis(500), Duration::from_secs(30));
-        Worker { operations, at_once: 64, look_every, drain_for, tell: Arc::new(|_, _| {}) }
+        let (operations, enough) = (Arc::new(RwLock::new(operations)), Arc::new(Notify::new()));
+        let tell: Tell = Arc::new(|_, _| {});
+        Worker { operations, at_once: 64, look_every, drain_for, tell, tell_each: None, enough }
     }
 
     /// Carries so many operations out at once: 64 unless said, 1 at least.
@@ -82,6 +95,26 @@ impl Worker {
         self
     }
 
+    /// Tells of each operation that it has ended, put off or parked.
+    pub fn tell_each(mut self, tell: impl Fn(&Carried) + Send + Sync + 'static) -> Worker {
+        self.tell_each = Some(Arc::new(tell));
+        self
+    }
+
+    /// Has this worker and its clones work on other tools from their next look
+    /// on. What they have found they carry out as they found it.
+    pub fn replace(&self, operations: Operations) {
+        let control = operations.control().clone();
+        *self.operations.write().unwrap_or_else(PoisonError::into_inner) = operations;
+        control.inner.outbox.notify_one();
+    }
+
+    /// Has this worker, or that of its clones which is waiting for what is under
+    /// way, wait no more.
+    pub fn leave(&self) {
+        self.enough.notify_one();
+    }
+
     /// Works until `stop` is there, then claims nothing more and waits for what
     /// is under way.
     ///
@@ -103,7 +136,7 @@ impl Worker {
         let mut stop = pin!(stop);
         let mut shift = Shift::new(self);
         let mut running = JoinSet::new();
-        let control = self.operations.control();
+        let control = &self.operations().control;
         loop {
             if running.len() < self.at_once && shift.ahead.is_empty() {
                 shift.look().await?;
@@ -111,8 +144,8 @@ impl Worker {
             while running.len() < self.at_once
                 && let Some((tool, action)) = shift.ahead.pop_front()
             {
-                let operations = self.operations.clone();
-                running.spawn(async move { (action, carry_out(&operations, &tool, action).await) });
+                let (operations, tell) = (self.operations(), self.tell_each.clone());
+                running.spawn(async move { (action, carried(&operations, &tool, action, tell).await) });
             }
             if until_dry && running.is_empty() {
                 break;
@@ -132,11 +165,38 @@ impl Worker {
             }
         }
         let until = tokio::time::Instant::now() + self.drain_for;
-        while let Ok(Some(done)) = tokio::time::timeout_at(until, running.join_next()).await {
-            shift.done(done);
+        while !running.is_empty() {
+            tokio::select! {
+                biased;
+                Some(done) = running.join_next() => shift.done(done),
+                () = self.enough.notified() => break,
+                () = tokio::time::sleep_until(until) => break,
+            }
         }
         Ok(Drained { failed: shift.failed, left: running.len() })
     }
+
+    /// What it works on now.
+    fn operations(&self) -> Operations {
+        self.operations.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Carries an operation out, and tells what became of it.
+async fn carried(
+    operations: &Operations,
+    tool: &Tool,
+    action: ActionId,
+    tell: Option<TellEach>,
+) -> Result<(), Error> {
+    let control = operations.control();
+    let did = carry_out(operations, tool, action).await?;
+    if let (true, Some(tell)) = (did, tell)
+        && let Some(carried) = control.aside(move |control| Carried::now(control, action)).await?
+    {
+        tell(&carried);
+    }
+    Ok(())
 }
 
 /// What a running worker knows of what is to be done.
@@ -162,40 +222,36 @@ impl Shift<'_> {
     /// Looks for what is due: the oldest of each contract, taken in turn.
     async fn look(&mut self) -> Result<(), Error> {
         self.poison.retain(|_, since| since.elapsed() < LEFT_ALONE);
-        let operations = &self.worker.operations;
-        let known = self.busy.len() + self.poison.len();
-        let tools: Vec<Tool> = operations.tools.values().cloned().collect();
-        let contracts: Vec<_> = tools.iter().map(Tool::digest).collect();
-        let limit = PAGE / tools.len().max(1) + known + 1;
-        let control = operations.control();
+        let operations = self.worker.operations();
+        let (known, most) = (self.busy.len() + self.poison.len(), PAGE.max(ROUNDS * self.worker.at_once));
+        let control = operations.control().clone();
         let now = control.store().now();
-        let found = control
+        let found: Vec<(Tool, Vec<ActionId>)> = control
             .aside(move |control| {
-                let page = |contract| {
+                let contracts = operations.contracts()?;
+                let limit = most / contracts.len().max(1) + known + 1;
+                let page = |contract: Hash| {
                     let (from, to) = (outbox_key(contract, Timestamp::MIN), outbox_key(contract, now));
                     let (index, after, newest_first) = (from.index, None, false);
                     Page { index, from: from.bytes, to: to.bytes, after, newest_first, limit }
                 };
-                let found = control.store().read(|snapshot| {
-                    contracts
-                        .iter()
-                        .map(|contract| snapshot.keys(&page(*contract)))
-                        .collect::<Result<Vec<_>, _>>()
-                });
-                Ok(found?)
+                let due = control.store().read(|snapshot| {
+                    let due = |contract: Hash| Ok((contract, snapshot.keys(&page(contract))?));
+                    contracts.into_iter().map(due).collect::<Result<Vec<_>, _>>()
+                })?;
+                let mut found = Vec::new();
+                for (contract, hits) in due.into_iter().filter(|(_, hits)| !hits.is_empty()) {
+                    if let Some(tool) = operations.under(contract)? {
+                        found.push((tool, hits.into_iter().map(|hit| ActionId(hit.stream.name)).collect()));
+                    }
+                }
+                Ok(found)
             })
             .await?;
         self.turn = self.turn.wrapping_add(1);
-        let mut lines: Vec<_> = tools
-            .into_iter()
-            .zip(found)
-            .map(|(tool, hits)| {
-                let new = |id: &ActionId| !self.busy.contains(id) && !self.poison.contains_key(id);
-                let ids: VecDeque<_> =
-                    hits.into_iter().map(|hit| ActionId(hit.stream.name)).filter(new).collect();
-                (tool, ids)
-            })
-            .collect();
+        let new = |id: &ActionId| !self.busy.contains(id) && !self.poison.contains_key(id);
+        let mut lines: Vec<(Tool, VecDeque<ActionId>)> =
+            found.into_iter().map(|(tool, due)| (tool, due.into_iter().filter(new).collect())).collect();
         let first = self.turn.checked_rem(lines.len()).unwrap_or(0);
         lines.rotate_left(first);
         while lines.iter().any(|(_, ids)| !ids.is_empty()) {

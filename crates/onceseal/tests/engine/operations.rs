@@ -1,7 +1,7 @@
 //! Operations: dispatched here, carried out by workers.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use onceseal::core::action::{ActionState, Answer};
@@ -343,4 +343,59 @@ async fn a_handler_that_panics_leaves_an_unknown_outcome_and_a_worker_that_goes_
     world.control.store().run(onceseal::core::command::Command::Create).expect("after the keeper");
     assert_eq!(hits.load(Ordering::SeqCst), 2);
     assert_eq!(world.state("pay:good"), Some(EffectState::Committed));
+}
+
+#[tokio::test]
+async fn a_flood_under_one_contract_does_not_delay_another_by_more_than_its_own_rounds() {
+    const AT_ONCE: usize = 16;
+    let world = World::memory(crate::support::POLICY).await;
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let tool = |name: &str| {
+        let done = order.clone();
+        let contract = contract(&format!(r#"{{"name":"{name}"}}"#));
+        Tool::function(&contract, move |job: Job| {
+            let order = job.args().get("order").and_then(Value::as_text).unwrap_or_default().to_owned();
+            done.lock().expect("whole").push(order);
+            async { Ok(Value::Null) }
+        })
+        .expect("a contract")
+    };
+    let operations = Operations::of(&world.control, [tool("pay"), tool("read")]).await.expect("declared");
+    for thousand in 0..10 {
+        let mut flood = tokio::task::JoinSet::new();
+        for n in thousand * 1_000..(thousand + 1) * 1_000 {
+            let dispatch = operations.dispatch("pay").arg("order", format!("{n}")).arg("amount", 1).by(bot());
+            flood.spawn(dispatch.key(format!("key {n}")).send());
+        }
+        while let Some(sent) = flood.join_next().await {
+            sent.expect("no panic").expect("accepted");
+        }
+    }
+    // Others come in the middle of the flood, of which the worker has found a part.
+    let working = operations.worker().at_once(AT_ONCE).look_every(Duration::from_secs(600));
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let worker = tokio::spawn(working.run(async move { drop(stopped.await) }));
+    let mut delays = Vec::new();
+    for n in 1..=12 {
+        let done = || order.lock().expect("whole").len();
+        while done() < n * 610 {
+            tokio::task::yield_now().await;
+        }
+        let (other, before) = (format!("other {n}"), done());
+        let dispatch = operations.dispatch("read").arg("order", other.as_str()).by(bot()).key(other.as_str());
+        dispatch.send().await.expect("accepted");
+        let place = loop {
+            let place = order.lock().expect("whole").iter().position(|order| *order == other);
+            match place {
+                Some(place) => break place,
+                None => tokio::task::yield_now().await,
+            }
+        };
+        delays.push(place - before);
+    }
+    stop.send(()).expect("it runs");
+    worker.await.expect("no panic").expect("it works");
+    println!("carried out after so many others: {delays:?}");
+    // What was found before it, what is carried out while it is accepted, and its own.
+    assert!(delays.iter().all(|delay| *delay <= 6 * AT_ONCE), "{delays:?}");
 }

@@ -2,12 +2,13 @@
 //! others.
 
 use onceseal::config::{Config, ConfigError, Settings};
+use onceseal::core::action::ActionState;
 use onceseal::core::approval::Status;
 use onceseal::core::effect::EffectState;
 use onceseal::core::journal::Row;
 use onceseal::core::policy::{ActivePolicy, Severity};
 use onceseal::core::stream::StreamKind;
-use onceseal::core::time::Timestamp;
+use onceseal::core::time::{Span, Timestamp};
 use onceseal::store::SCHEMA_VERSION;
 use onceseal::views::{Filter, state_numbers};
 use onceseal::{Control, Error, MarkState, Opening, Seen};
@@ -21,6 +22,8 @@ use crate::text::{age, counted};
 
 /// How many rows of one state are counted, and read at once.
 const COUNTED: usize = 1_000;
+/// A worker that runs takes what is due long before this is over.
+const TAKEN_WITHIN: Span = Span::minutes(1);
 
 /// Every check, in the order in which a fault of one explains those after it.
 pub(super) fn all(context: &Context) -> Vec<Check> {
@@ -164,6 +167,7 @@ fn store(control: &Control, config: Option<&Config>, checks: &mut Vec<Check>) {
     checks.push(waiting(control));
     checks.push(unknown(control));
     checks.push(lapsed(control));
+    checks.extend([parked(control), overdue(control)]);
 }
 
 fn seen(control: &Control) -> Check {
@@ -236,7 +240,11 @@ fn oldest(
 ) -> Result<Option<(String, Timestamp)>, Error> {
     let state = state_numbers(kind).into_iter().find(|(_, name)| *name == state).map(|(number, _)| number);
     let made = |row: &Row| match row {
-        Row::Action(row) => row.created_at,
+        // Since when nothing has been done about it.
+        Row::Action(row) => match row.state {
+            ActionState::Queued { due } => due,
+            _ => row.updated_at,
+        },
         Row::Approval(row) => row.created_at,
         Row::Effect(row) => row.updated_at,
         Row::Policy(_) | Row::Store(_) | Row::Tool(_) | Row::Call(_) => row.updated_at(),
@@ -287,6 +295,36 @@ fn unknown(control: &Control) -> Check {
             .next("onceseal effects list --state ambiguous")
         }
         Err(error) => failed("unknown effects", &error),
+    }
+}
+
+fn parked(control: &Control) -> Check {
+    match oldest(control, StreamKind::Action, "parked", |_| true) {
+        Ok(None) => Check::new("parked", Verdict::Ok, "no operation is parked"),
+        Ok(Some((count, since))) => {
+            let age = age(control.store().now().since(since));
+            let detail = format!("{count} operations wait for a person's word, the oldest for {age}");
+            Check::new("parked", Verdict::Warn, detail).next("onceseal operations list --state parked")
+        }
+        Err(error) => failed("parked", &error),
+    }
+}
+
+/// Operations that are due and that nobody has taken.
+fn overdue(control: &Control) -> Check {
+    let before = control.store().now() - TAKEN_WITHIN;
+    let is_overdue = |row: &Row| matches!(row, Row::Action(row) if matches!(row.state, ActionState::Queued { due } if due < before));
+    match oldest(control, StreamKind::Action, "queued", is_overdue) {
+        Ok(None) => Check::new("overdue", Verdict::Ok, "no operation waits for a worker in vain"),
+        Ok(Some((count, since))) => {
+            let age = age(control.store().now().since(since));
+            let detail = format!(
+                "{count} operations are due and nobody takes them, the oldest for {age}: no worker runs, it is too \
+                 slow, or it has not their contract"
+            );
+            Check::new("overdue", Verdict::Warn, detail).next("onceseal operations list --state queued")
+        }
+        Err(error) => failed("overdue", &error),
     }
 }
 
