@@ -169,6 +169,7 @@ impl Client {
             fence: effect.fence,
             finding,
             evidence: Some(format!("ledger of {key}")),
+            remote: None,
             settle: Span::ZERO,
         };
         let reply = self.shop.run(Command::Reconcile(command)).expect("reconciled");

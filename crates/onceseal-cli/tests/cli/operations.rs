@@ -133,7 +133,7 @@ fn tools_that_cannot_be_are_refused_with_the_reason() {
         ("refund: { recovery: ask, settle: 1m, command: { run: [sh] } }", "a command cannot be asked"),
         ("refund: { recovery: ask, settle: 1m, http: { url: \"https://x/y\" } }", "needs http.status"),
         ("refund: { key_ttl: 1h, command: { run: [sh] } }", "key_ttl: belongs to another recovery"),
-        ("refund: { revisions: { inptu: v2 }, command: { run: [sh] } }", "has input, output and effect"),
+        ("refund: { revisions: { inptu: v2 }, command: { run: [sh] } }", "has input, output, effect, handler, producer and policy"),
         ("refund: { http: { method: 'A B', url: \"https://x/y\" } }", "http: "),
         ("refund: { http: { url: \"https://x:99999/y\" } }", "http: "),
         ("refund: { command: { run: [sh, --, \"{secret:KEY}\"] } }", "everybody sees"),
