@@ -8,7 +8,7 @@ use onceseal::store::SCHEMA_VERSION;
 
 use crate::command::{
     actions, approvals, audit, bench, demo, doctor, effects, events, exec, export, operations, policy,
-    project, receipts, worker,
+    project, receipts, sim, worker,
 };
 
 /// Version of the program, and of the stores it writes.
@@ -103,6 +103,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Operations(operations::Operations),
     Worker(worker::Worker),
+    #[command(subcommand)]
+    Sim(sim::Sim),
     Audit(audit::Audit),
     Doctor(doctor::Doctor),
     /// Measure this machine and disk, with full evidence

@@ -18,6 +18,7 @@ pub(crate) mod policy;
 pub(crate) mod project;
 pub(crate) mod receipts;
 pub(crate) mod refused;
+pub(crate) mod sim;
 pub(crate) mod worker;
 
 use std::process::ExitCode;
@@ -47,6 +48,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<ExitCode, CliEr
         Command::Export(export) => export::run(context, &export),
         Command::Operations(operations) => operations::run(context, operations),
         Command::Worker(worker) => worker::run(context, &worker),
+        Command::Sim(sim) => sim::run(context, &sim),
         Command::Audit(audit) => audit::run(context, &audit),
         Command::Doctor(doctor) => doctor::run(context, doctor),
         Command::Bench(bench) => bench::run(context, &bench),

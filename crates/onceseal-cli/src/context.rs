@@ -3,10 +3,12 @@
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use onceseal::config::{Config, ConfigError, Settings};
 use onceseal::core::hash::Hash;
 use onceseal::core::json::{Object, Value};
+use onceseal::store::clock::Clock;
 use onceseal::{Control, Opening, Seen};
 
 use crate::cli::Global;
@@ -79,6 +81,11 @@ impl Context {
     /// the file changes what is permitted, so a change is not silent.
     pub(crate) fn act(&self, config: &Config) -> Result<Control, CliError> {
         self.acting(config, self.opening(config.settings.clone())?)
+    }
+
+    /// The same at a time that a case file says.
+    pub(crate) fn act_at(&self, config: &Config, clock: Arc<dyn Clock>) -> Result<Control, CliError> {
+        self.acting(config, Opening { clock, ..self.opening(config.settings.clone())? })
     }
 
     /// The same for a program that stays: it also ends what has lapsed.

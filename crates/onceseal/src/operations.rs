@@ -19,6 +19,7 @@ mod package;
 mod program;
 #[cfg(feature = "http")]
 mod request;
+mod result_file;
 mod returned;
 #[cfg_attr(not(feature = "schema"), path = "operations/schemaless.rs")]
 mod schema;

@@ -1,7 +1,9 @@
 //! `operations`: actions that a worker carries out.
 
+mod case;
 mod show;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -17,6 +19,7 @@ use onceseal::core::json::{Object, Value};
 use onceseal::core::reply::Reply;
 use onceseal::core::stream::StreamKind;
 use onceseal::core::time::Span;
+use onceseal::fault::point;
 use onceseal::operations::{Declared, Operations as Tools, Standing, Tool};
 use onceseal::views::action_state;
 use onceseal::{Control, render};
@@ -39,7 +42,18 @@ pub(crate) enum Operations {
     ///
     /// The action's name is a tool of the section `tools` of the configuration. The same key with the same arguments
     /// is the same operation, however often it is dispatched; with others it is refused.
-    Dispatch(Dispatch),
+    Dispatch(Box<Dispatch>),
+    /// Ask what became of the call of a case file, as the model would
+    Status {
+        /// The case file that was dispatched
+        #[arg(long, value_name = "FILE")]
+        case: PathBuf,
+        /// Its reference
+        #[arg(long, value_name = "REFERENCE")]
+        status_ref: String,
+    },
+    /// Audit the store, and print a gate: PASS or BLOCK
+    Audit,
     /// List operations
     List(List),
     /// Show one operation, with its result and what a person last said of it
@@ -54,16 +68,22 @@ pub(crate) enum Operations {
 #[derive(Debug, Args)]
 pub(crate) struct Dispatch {
     #[command(flatten)]
-    call: CallArgs,
+    call: Option<CallArgs>,
     /// What makes two dispatches the same wish
-    #[arg(long = "idempotency-key", value_name = "KEY")]
-    key: String,
+    #[arg(long = "idempotency-key", value_name = "KEY", required_unless_present = "case")]
+    key: Option<String>,
     /// Use one of these approvals
     #[arg(long = "approval", value_name = "ID", value_parser = approval)]
     approvals: Vec<ApprovalId>,
     /// Wait until it has ended, is parked or is unknown, whoever carries it out; no longer than TIME, if that is given
     #[arg(long, value_name = "TIME", num_args = 0..=1, value_parser = list::span)]
     wait: Option<Option<Span>>,
+    /// Dispatch the call of this case file and carry it out here, at the time that it says: for tests
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["action", "key", "approvals", "wait"])]
+    case: Option<PathBuf>,
+    /// Fail at this point, as if the process had died there: for tests
+    #[arg(long, value_name = "POINT", requires = "case", value_parser = PossibleValuesParser::new(point::ALL))]
+    fault: Option<String>,
 }
 
 /// Which operations.
@@ -98,6 +118,8 @@ pub(crate) struct Word {
 pub(crate) fn run(context: &Context, operations: Operations) -> Result<ExitCode, CliError> {
     match operations {
         Operations::Dispatch(dispatch) => self::dispatch(context, &dispatch),
+        Operations::Status { case, status_ref } => case::status(context, &case, &status_ref),
+        Operations::Audit => case::audited(context),
         Operations::List(list) => self::list(context, &list),
         Operations::Show(show) => show::run(context, &show),
         Operations::Retry(word) => said(context, &word, true),
@@ -112,14 +134,20 @@ pub(crate) fn tools(config: &Config) -> Result<Vec<Tool>, CliError> {
 }
 
 fn dispatch(context: &Context, dispatch: &Dispatch) -> Result<ExitCode, CliError> {
+    if let Some(case) = &dispatch.case {
+        return case::dispatch(context, case, dispatch.fault.as_deref());
+    }
+    let (Some(call), Some(key)) = (&dispatch.call, &dispatch.key) else {
+        return Err(CliError::usage("an action and --idempotency-key are needed, or --case"));
+    };
     let config = context.config()?;
-    let action = dispatch.call.action(context, &config.policy.policy)?;
+    let action = call.action(context, &config.policy.policy)?;
     let (tools, control) = (tools(&config)?, context.act(&config)?);
     let asked = action.clone();
     let sent = wait(async {
         let operations = Tools::of(&control, tools).await?;
         let mut sending = operations.dispatch(action.name).args(action.arguments).by(action.principal);
-        sending = sending.environment(action.environment).key(&dispatch.key);
+        sending = sending.environment(action.environment).key(key);
         if let Some(resource) = action.resource {
             sending = sending.resource(resource);
         }

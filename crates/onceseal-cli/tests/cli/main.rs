@@ -4,6 +4,7 @@
 mod acceptance;
 mod audit;
 mod base;
+mod cases;
 mod demo;
 mod exec;
 mod help;

@@ -161,6 +161,7 @@ impl Asking {
             principal: Principal { agent: proposed.agent, user: proposed.user },
             provider_key: provider_key(control.store().tenant(), &key, effect.generation),
             fence: effect.fence,
+            patience: tool.contract().request_timeout.to_std(),
         };
         let heard = ask(control, &tool, operation.effect, row.decided.policy, &question).await?;
         Ok(matches!(heard, Heard::Recorded))

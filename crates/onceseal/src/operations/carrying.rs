@@ -92,6 +92,7 @@ async fn asked_about(
         principal: principal(&job),
         provider_key: job.provider_key,
         fence,
+        patience: tool.contract().request_timeout.to_std(),
     };
     match ask(control, tool, job.effect, job.policy, &question).await? {
         Heard::Recorded => return Ok(None),

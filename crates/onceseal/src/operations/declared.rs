@@ -47,7 +47,7 @@ pub struct Declared {
 
 #[derive(Debug, Clone)]
 enum Kind {
-    Command(Program),
+    Command(Box<Program>),
     #[cfg(feature = "http")]
     Http(Box<Remote>),
 }
@@ -57,8 +57,8 @@ impl Kind {
     fn suits(&self, contract: &tool::Contract) -> Result<(), String> {
         let asks = matches!(contract.recovery, Recovery::Ask { .. });
         match self {
-            Kind::Command(_) if asks => {
-                Err("recovery: a command cannot be asked; write never or same_key".to_owned())
+            Kind::Command(program) if asks && !program.can_be_asked() => {
+                Err("recovery: to be asked, a command needs command.status".to_owned())
             }
             Kind::Command(_) if contract.deadline.to_std() < SHORTEST => {
                 Err("deadline: a command needs at least 30s, of which the last 10s are to stop it".to_owned())
@@ -105,7 +105,7 @@ impl Declared {
             return Err(format!("`{unknown}` is not known; known are {}", KEYS.join(", ")));
         }
         let kind = match (entry.get("command"), entry.get("http")) {
-            (Some(Value::Object(command)), None) => Kind::Command(Program::parse(command, directory)?),
+            (Some(Value::Object(command)), None) => Kind::Command(Box::new(Program::parse(command, directory)?)),
             #[cfg(feature = "http")]
             (None, Some(Value::Object(http))) => Kind::Http(Box::new(Remote::parse(http)?)),
             #[cfg(not(feature = "http"))]
@@ -135,7 +135,7 @@ impl Declared {
     pub fn tool(&self) -> Result<Tool, ToolError> {
         let failed = |problem: String| ToolError::new(self.name(), problem);
         let tool = match &self.kind {
-            Kind::Command(program) => self.checked(program.clone()),
+            Kind::Command(program) => self.checked(Program::clone(program)),
             #[cfg(feature = "http")]
             Kind::Http(remote) => {
                 let compiled =

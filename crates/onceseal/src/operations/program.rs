@@ -3,42 +3,53 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use onceseal_core::json::{self, Object, Value};
 
 use super::carrying::pause;
-use super::filling::{Filling, Given, plainly};
-use super::tool::{Answering, Handler, Job};
+use super::filling::{Filling, Given, Missing, plainly};
+use super::result_file::ResultFile;
+use super::returned::Pointer;
+use super::tool::{Answering, Handler, Job, Question, Word};
 use crate::executed::{Done, Failure, Performed};
-use crate::process::{GRACE_MAX, Process};
+use crate::process::{Ended, GRACE_MAX, Process, Ran};
 
 /// Linux takes no longer text in an environment.
 const ENVIRONMENT_BYTES: usize = 128 * 1024 - 64;
 
-/// A program as a contract names it. No shell is involved: placeholders are
-/// whole arguments, and stand after `--`, so that no value is taken for an
-/// option.
+/// A program as a contract names it.
 #[derive(Debug, Clone)]
 pub(super) struct Program {
-    program: String,
-    args: Vec<Filling>,
+    run: Line,
     not_executed_on: BTreeSet<i32>,
+    /// Where in what it writes down its result is, the remote's receipt, and the
+    /// remote's name of the request.
+    result: Option<Pointer>,
+    receipt: Option<Pointer>,
+    request: Option<Pointer>,
+    status: Option<Status>,
     /// Where it runs: beside the file that declares it, wherever the worker is.
     directory: PathBuf,
 }
 
-impl Program {
-    /// Reads `{run: [program, args…], not_executed_on?: [code…]}`.
-    ///
-    /// # Errors
-    /// What is wrong, in a sentence.
-    pub(super) fn parse(document: &Object, directory: &Path) -> Result<Program, String> {
-        for (name, _) in document.iter() {
-            if !["run", "not_executed_on"].contains(&name) {
-                return Err(format!("command: `{name}` is not known; known are run and not_executed_on"));
-            }
-        }
+/// How it is asked what became of an attempt.
+#[derive(Debug, Clone)]
+struct Status {
+    run: Line,
+    absent_on: BTreeSet<i32>,
+}
+
+/// A program with its arguments. No shell is involved: placeholders are whole
+/// arguments, and stand after `--`, so that no value is taken for an option.
+#[derive(Debug, Clone)]
+struct Line {
+    program: String,
+    args: Vec<Filling>,
+}
+
+impl Line {
+    fn parse(document: &Object) -> Result<Line, String> {
         let texts = document.get("run").and_then(Value::as_list).ok_or("command: run is a list of texts")?;
         let texts =
             texts.iter().map(|text| text.as_text().ok_or("command: run is a list of texts".to_owned()));
@@ -63,46 +74,130 @@ impl Program {
             }
             args.push(filling);
         }
-        let not_executed_on = codes(document, "command", 1..=255)?;
-        let directory = directory.to_owned();
-        Ok(Program { program: (*program).to_owned(), args, not_executed_on, directory })
+        Ok(Line { program: (*program).to_owned(), args })
     }
 
-    fn process(&self, job: &Job) -> Result<Process, String> {
-        let given = Given { arguments: job.args(), provider_key: job.provider_key() };
-        let args = self.args.iter().map(|arg| arg.fill(&given, plainly).map(OsString::from));
-        let args = args.collect::<Result<Vec<_>, _>>().map_err(|missing| missing.to_string())?;
-        let call = job.call();
-        let mut env: Vec<(OsString, OsString)> = vec![
-            ("ONCESEAL_ACTION".into(), call.action().to_string().into()),
-            ("ONCESEAL_ATTEMPT".into(), call.fence().to_string().into()),
-            ("ONCESEAL_PROVIDER_KEY".into(), job.provider_key().into()),
-        ];
-        env.extend(call.effect_key().map(|key| ("ONCESEAL_EFFECT_KEY".into(), key.into())));
-        let arguments = json::canonical(&job.args().clone().into());
+    fn process(&self, given: &Given<'_>) -> Result<Process, Missing> {
+        let args = self.args.iter().map(|arg| arg.fill(given, plainly).map(OsString::from));
+        let args = args.collect::<Result<Vec<_>, _>>()?;
+        let mut env: Vec<(OsString, OsString)> =
+            vec![("ONCESEAL_PROVIDER_KEY".into(), given.provider_key.into())];
+        let arguments = json::canonical(&given.arguments.clone().into());
         if arguments.len() <= ENVIRONMENT_BYTES {
             env.push(("ONCESEAL_ARGUMENTS".into(), arguments.into()));
         }
-        let cwd = Some(self.directory.clone());
-        Ok(Process { args, env, cwd, beside_others: true, ..Process::new(self.program.as_str()) })
+        Ok(Process { args, env, beside_others: true, ..Process::new(self.program.as_str()) })
+    }
+}
+
+impl Program {
+    /// Reads `{run: [program, args…], not_executed_on?: [code…], result?, receipt?,
+    /// request?: pointer, status?: {run, absent_on?}}`.
+    ///
+    /// # Errors
+    /// What is wrong, in a sentence.
+    pub(super) fn parse(document: &Object, directory: &Path) -> Result<Program, String> {
+        known(document, &["run", "not_executed_on", "result", "receipt", "request", "status"])?;
+        let pointer = |name: &str| match document.get(name) {
+            None => Ok(None),
+            Some(Value::Text(text)) => {
+                Pointer::parse(text).map(Some).map_err(|what| format!("command: {name}: {what}"))
+            }
+            Some(_) => Err(format!("command: {name} is a JSON pointer")),
+        };
+        let status = match document.get("status") {
+            None => None,
+            Some(Value::Object(status)) => {
+                known(status, &["run", "absent_on"])?;
+                let absent_on = codes(status, "absent_on", "command: status", 1..=255)?;
+                if absent_on.is_empty() {
+                    return Err(
+                        "command: status: absent_on says by which exit codes it knows of none".to_owned()
+                    );
+                }
+                Some(Status { run: Line::parse(status)?, absent_on })
+            }
+            Some(_) => return Err("command: status is a mapping".to_owned()),
+        };
+        Ok(Program {
+            run: Line::parse(document)?,
+            not_executed_on: codes(document, "not_executed_on", "command", 1..=255)?,
+            result: pointer("result")?,
+            receipt: pointer("receipt")?,
+            request: pointer("request")?,
+            status,
+            directory: directory.to_owned(),
+        })
+    }
+
+    /// Whether it can be asked what it knows of an attempt.
+    pub(super) const fn can_be_asked(&self) -> bool {
+        self.status.is_some()
+    }
+
+    /// Runs a program to its end, with a place to write its result down.
+    async fn run(&self, mut process: Process, deadline: Instant) -> (Ran, Option<Value>) {
+        process.cwd = Some(self.directory.clone());
+        let file = ResultFile::new();
+        if let Some(file) = &file {
+            process.env.push(("ONCESEAL_RESULT".into(), file.path().into()));
+        }
+        let ran = process.run(deadline, |_| {}).await;
+        (ran, file.and_then(ResultFile::read))
+    }
+
+    /// What was done, by what the program wrote down or else by how it ended.
+    fn done(&self, ended: Value, written: Option<Value>) -> Done {
+        let Some(written) = written else { return Done::from(ended) };
+        let found = |pointer: &Option<Pointer>| pointer.as_ref().and_then(|pointer| pointer.find(&written));
+        let name = |pointer| found(pointer).and_then(Value::as_text).map(str::to_owned);
+        let (receipt, request) = (name(&self.receipt), name(&self.request));
+        let value = match &self.result {
+            Some(pointer) => pointer.find(&written).cloned().unwrap_or(Value::Null),
+            None => written,
+        };
+        let mut done = Done::from(value);
+        (done.remote.receipt_id, done.remote.request_id) = (receipt, request);
+        done
     }
 }
 
 impl Handler for Program {
     fn perform(&self, job: Job) -> Answering<'_, Performed> {
         Box::pin(async move {
-            let process = match self.process(&job) {
+            let given = Given { arguments: job.args(), provider_key: job.provider_key() };
+            let mut process = match self.run.process(&given) {
                 Ok(process) => process,
                 Err(missing) => {
                     return Err(Failure::NotExecuted {
                         code: Some("not_filled".to_owned()),
-                        message: missing,
+                        message: missing.to_string(),
                     });
                 }
             };
+            let call = job.call();
+            process.env.extend([
+                ("ONCESEAL_ACTION".into(), call.action().to_string().into()),
+                ("ONCESEAL_ATTEMPT".into(), call.fence().to_string().into()),
+            ]);
+            process.env.extend(call.effect_key().map(|key| ("ONCESEAL_EFFECT_KEY".into(), key.into())));
             // It ends by itself before the attempt does, so that its end is known.
-            let deadline = job.call().deadline() - GRACE_MAX * 2;
-            process.run(deadline, |_| {}).await.executed(&self.not_executed_on).map(Done::from)
+            let (ran, written) = self.run(process, call.deadline() - GRACE_MAX * 2).await;
+            ran.executed(&self.not_executed_on).map(|ended| self.done(ended, written))
+        })
+    }
+
+    fn ask<'a>(&'a self, question: &'a Question) -> Answering<'a, Option<Word>> {
+        Box::pin(async move {
+            let status = self.status.as_ref()?;
+            let given = Given { arguments: &question.arguments, provider_key: &question.provider_key };
+            let process = status.run.process(&given).ok()?;
+            let (ran, written) = self.run(process, Instant::now() + question.patience).await;
+            match ran.ended {
+                Ended::Exit(0) => Some(Word::Committed(self.done(Value::Null, written))),
+                Ended::Exit(code) if status.absent_on.contains(&code) => Some(Word::Absent),
+                _ => None,
+            }
         })
     }
 
@@ -115,16 +210,22 @@ impl Handler for Program {
     }
 }
 
+fn known(document: &Object, keys: &[&str]) -> Result<(), String> {
+    match document.iter().find(|(name, _)| !keys.contains(name)) {
+        Some((name, _)) => Err(format!("command: `{name}` is not known; known are {}", keys.join(", "))),
+        None => Ok(()),
+    }
+}
+
 /// The numbers by which a remote says that it did nothing.
 pub(super) fn codes<N: Ord + Copy + TryFrom<i64>>(
     document: &Object,
+    name: &str,
     what: &str,
     within: std::ops::RangeInclusive<i64>,
 ) -> Result<BTreeSet<N>, String> {
-    let wrong = || {
-        format!("{what}: not_executed_on is a list of numbers from {} to {}", within.start(), within.end())
-    };
-    match document.get("not_executed_on") {
+    let wrong = || format!("{what}: {name} is a list of numbers from {} to {}", within.start(), within.end());
+    match document.get(name) {
         None => Ok(BTreeSet::new()),
         Some(Value::List(numbers)) => numbers
             .iter()

@@ -96,17 +96,17 @@ impl Remote {
                 known(status, &["method", "url", "headers", "body", "absent_on"])?;
                 let mut absent = Object::new();
                 absent.insert(
-                    "not_executed_on",
+                    "absent_on",
                     status.get("absent_on").cloned().unwrap_or(Value::List(vec![Value::Integer(404)])),
                 );
                 Some(Status {
                     request: Template::parse(status, Purpose::Ask)?,
-                    absent_on: codes(&absent, "http: status", 100..=599)?,
+                    absent_on: codes(&absent, "absent_on", "http: status", 100..=599)?,
                 })
             }
             Some(_) => return Err("http: status is a mapping".to_owned()),
         };
-        let not_executed_on = codes(document, "http", 300..=599)?;
+        let not_executed_on = codes(document, "not_executed_on", "http", 300..=599)?;
         let request = Template::parse(document, Purpose::Act)?;
         let remote = Remote { request, allow: listed(document)?, not_executed_on, receipt, status };
         remote.permits_hosts()?;

@@ -130,6 +130,8 @@ pub struct Question {
     pub provider_key: String,
     /// The attempt.
     pub fence: u64,
+    /// How long may be asked for: the contract's `request_timeout`.
+    pub patience: Duration,
 }
 
 /// Without the arguments: some may be redacted.
