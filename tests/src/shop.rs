@@ -186,6 +186,7 @@ pub fn settle(attempt: &Attempt, outcome: Became) -> Command {
         code: None,
         error: None,
         result,
+        health: None,
         again: None,
     })
 }

@@ -132,6 +132,7 @@ fn attempts(store: &Store) {
                     code: None,
                     error: None,
                     result: None,
+                    health: None,
                     again: None,
                 }));
                 assert!(matches!(settled, Ok(Reply::Settled { .. })), "{settled:?}");

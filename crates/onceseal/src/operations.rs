@@ -30,6 +30,7 @@ use onceseal_core::id::ActionId;
 use onceseal_core::journal::Row;
 use onceseal_core::operation::{Cancel, Retry};
 use onceseal_core::reply::Reply;
+use onceseal_core::route::CloseRoute;
 use onceseal_core::stream::StreamKind;
 use onceseal_core::tool::Declare;
 use onceseal_store::read::Page;
@@ -161,6 +162,21 @@ impl Control {
         let reply = accepted(self.submit(Command::Retry(Retry { action, person, reason })).await?)?;
         self.inner.outbox.notify_one();
         Ok(reply)
+    }
+
+    /// Closes the circuit of a destination: it answers again, says a person. What
+    /// was put off is attempted when it is due.
+    ///
+    /// # Errors
+    /// Why not: `route_unknown`, `not_operator`, …
+    pub async fn close_route(
+        &self,
+        destination: String,
+        person: Identity,
+        reason: String,
+    ) -> Result<Reply, Error> {
+        let close = CloseRoute { destination, person, reason };
+        accepted(self.submit(Command::CloseRoute(close)).await?)
     }
 
     /// Calls an operation off, nothing of which may have happened.

@@ -28,7 +28,7 @@ pub(crate) fn settle_of(attempt: &Attempt, outcome: &Executed, secrets: &Secrets
         text.chars().take(limits::ERROR_CHARS).map(|c| if c == '\0' { '\u{fffd}' } else { c }).collect()
     });
     let code = code.map(|code| word(code)).filter(|code| !code.is_empty());
-    Settle { attempt: Holding::from(attempt), outcome, code, error, result, again: None }
+    Settle { attempt: Holding::from(attempt), outcome, code, error, result, health: None, again: None }
 }
 
 /// What the remote said, without what the call redacts: it knows that as well.

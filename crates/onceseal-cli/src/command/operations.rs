@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use onceseal::config::Config;
-use onceseal::core::action::{ActionRow, Answer};
+use onceseal::core::action::{ActionRow, ActionState, Answer};
 use onceseal::core::code::Code;
 use onceseal::core::effect::{EffectRow, EffectState};
 use onceseal::core::id::{ActionId, ApprovalId};
@@ -254,10 +254,13 @@ fn text(
         |text: Option<&String>| text.map_or("erased".to_owned(), |text| literal(&text.as_str().into()));
     let mut rows = vec![("state", format!("{style}{state}{style:#}"))];
     match row.state {
-        onceseal::core::action::ActionState::Parked { code } => {
+        ActionState::Parked { code } => {
             rows.push(("why", format!("{code}: {}", code.sentence())));
         }
-        onceseal::core::action::ActionState::Queued { due } => rows.push(("due", due.to_string())),
+        ActionState::Queued { due, code } => {
+            rows.push(("due", due.to_string()));
+            rows.extend(code.map(|code| ("why", format!("{code}: {}", code.sentence()))));
+        }
         _ => {}
     }
     let (proposal, intent) = (row.private.proposal.as_ref(), row.private.intent.as_deref());

@@ -15,6 +15,7 @@ use crate::journal::{Body, Nothing, Payload, Refs};
 use crate::limits;
 use crate::operation;
 use crate::reply::{Attempt, EffectNow, Refusal, Reply};
+use crate::route::{self, Health};
 use crate::stream::StreamId;
 use crate::time::Span;
 use crate::view::Halt;
@@ -67,6 +68,9 @@ pub struct Settle {
     pub error: Option<String>,
     /// Its result as canonical JSON text, at most 64 KiB.
     pub result: Option<String>,
+    /// If it is a worker's and did not happen, or may not have: what it says of
+    /// its destination.
+    pub health: Option<Health>,
     /// If it is a worker's: not attempted again sooner than this from now.
     /// Absent, what failed is attempted again when a person says so.
     pub again: Option<Span>,
@@ -144,6 +148,9 @@ pub(crate) fn settle(case: &mut Case<'_>, settle: &Settle) -> Result<Reply, Halt
     match (row.state, outcome) {
         (S::Executing, _) | (S::Reserved, O::Ambiguous) => {
             let receipt = record(case, settle, outcome)?;
+            if let Some(health) = health(settle) {
+                route::heard(case, holding, health)?;
+            }
             Ok(Reply::Settled { state: outcome.into(), receipt, repeated: false })
         }
         (S::Ambiguous, O::Committed | O::Failed) if row.lapsed_unanswered() => {
@@ -160,6 +167,14 @@ pub(crate) fn settle(case: &mut Case<'_>, settle: &Settle) -> Result<Reply, Halt
         }
         (S::Reserved, _) => wrong(case, &row, holding),
         _ => late(case, &row, settle),
+    }
+}
+
+/// What a report says of the destination: what happened was answered there.
+const fn health(settle: &Settle) -> Option<Health> {
+    match settle.outcome {
+        Outcome::Committed => Some(Health::Well),
+        Outcome::Failed | Outcome::Ambiguous => settle.health,
     }
 }
 

@@ -25,6 +25,7 @@ mod policy_change;
 mod querying;
 mod recovering;
 mod refusals;
+mod routes;
 mod single_use;
 mod tools;
 

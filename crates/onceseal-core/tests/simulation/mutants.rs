@@ -82,7 +82,7 @@ fn claimed_again(pinned: &Pinned, view: &View, command: &Stamped, now: Timestamp
         if let Row::Action(row) = row
             && matches!(row.state, ActionState::Running { .. })
         {
-            row.state = ActionState::Queued { due: Timestamp::MIN };
+            row.state = ActionState::Queued { due: Timestamp::MIN, code: None };
         }
     });
     decide(pinned, &view, command, now)
@@ -179,6 +179,7 @@ fn begun_given_back(
             code: None,
             error: None,
             result: None,
+            health: None,
             again: Some(onceseal_core::time::Span::ZERO),
         };
         let report = Stamped { command: Command::Settle(report), ..command.clone() };
@@ -227,7 +228,7 @@ fn cancel_running(pinned: &Pinned, view: &View, command: &Stamped, now: Timestam
         if let Row::Action(row) = row
             && matches!(row.state, ActionState::Running { .. })
         {
-            row.state = ActionState::Queued { due: Timestamp::MIN };
+            row.state = ActionState::Queued { due: Timestamp::MIN, code: None };
         }
     });
     if let Some(effect) = effect {

@@ -36,6 +36,13 @@ pub(super) fn judge(
             }
             judge.effect(row)
         }
+        Row::Route(row) => {
+            let destination = row.private.destination.as_ref();
+            if destination.is_some_and(|destination| tenant.route(destination) != stream) {
+                judge.misnamed("its destination");
+            }
+            Ok(())
+        }
         // What their names are made of is in no row.
         Row::Tool(_) | Row::Call(_) => Ok(()),
         Row::Policy(_) | Row::Store(_) => {

@@ -15,7 +15,7 @@ use super::schema::Schemas;
 use super::tool::Handler;
 
 /// What of a contract may be written in the file.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "revisions",
     "recovery",
     "key_ttl",
@@ -24,6 +24,7 @@ const KEYS: [&str; 12] = [
     "lease",
     "deadline",
     "request_timeout",
+    "destination",
     "input",
     "output",
     "command",
@@ -61,6 +62,15 @@ enum Kind {
 }
 
 impl Kind {
+    /// What it depends on, where the contract does not say.
+    fn destination(&self) -> String {
+        match self {
+            Kind::Command(program) => program.destination().to_owned(),
+            #[cfg(feature = "http")]
+            Kind::Http(remote) => remote.destination(),
+        }
+    }
+
     /// Whether it can do what the contract supposes.
     fn suits(&self, contract: &tool::Contract) -> Result<(), String> {
         let asks = matches!(contract.recovery, Recovery::Ask { .. });
@@ -122,6 +132,9 @@ impl Declared {
         }
         let mut contract = entry.clone();
         contract.insert("name", name);
+        if contract.get("destination").is_none() {
+            contract.insert("destination", kind.destination());
+        }
         let compiled = tool::Tool::compile(&contract).map_err(|error| error.to_string())?;
         kind.suits(&compiled.contract)?;
         Ok(Declared {

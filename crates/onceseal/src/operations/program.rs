@@ -68,6 +68,11 @@ impl Program {
         Ok(Program { program: (*program).to_owned(), args, not_executed_on, directory })
     }
 
+    /// What it depends on, where the contract does not say.
+    pub(super) fn destination(&self) -> &str {
+        &self.program
+    }
+
     fn process(&self, job: &Job) -> Result<Process, String> {
         let given = Given { arguments: job.args(), provider_key: job.provider_key() };
         let args = self.args.iter().map(|arg| arg.fill(&given, plainly).map(OsString::from));
@@ -111,6 +116,17 @@ impl Handler for Program {
             Failure::NotExecuted { code: Some(code), .. } if code.starts_with("exit_") => None,
             Failure::NotExecuted { code: Some(code), .. } if code == "not_filled" => None,
             _ => Some(pause(attempts)),
+        }
+    }
+
+    /// A code that the contract does not list may mean anything.
+    fn reached(&self, failure: &Failure) -> Option<bool> {
+        let (Failure::NotExecuted { code, .. } | Failure::Unknown { code, .. }) = failure;
+        match (code.as_deref()?, failure) {
+            (code, Failure::NotExecuted { .. }) if code.starts_with("exit_") => Some(true),
+            ("program_not_found" | "permission_denied" | "no_such_directory" | "not_started", _)
+            | ("timed_out" | "deadline", _) => Some(false),
+            _ => None,
         }
     }
 }

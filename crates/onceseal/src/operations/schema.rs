@@ -101,6 +101,10 @@ impl<H: Handler> Handler for Checked<H> {
     fn again(&self, failure: &Failure, attempts: u64) -> Option<Duration> {
         self.handler.again(failure, attempts)
     }
+
+    fn reached(&self, failure: &Failure) -> Option<bool> {
+        self.handler.reached(failure)
+    }
 }
 
 impl<H> Checked<H> {

@@ -184,7 +184,7 @@ impl World<'_> {
             Outcome::Committed => (None, Some("{\"ok\":true}".to_owned())),
             Outcome::Failed | Outcome::Ambiguous => (Some("no luck".to_owned()), None),
         };
-        Command::Settle(Settle { attempt, outcome, code: None, error, result, again: None })
+        Command::Settle(Settle { attempt, outcome, code: None, error, result, health: None, again: None })
     }
 
     fn held(&self, number: u8) -> Option<Holding> {

@@ -268,6 +268,7 @@ fn an_action_that_came_to_something_else_than_its_effect_is_found() {
         code: None,
         error: None,
         result: None,
+        health: None,
         again: None,
     };
     store.run(Command::Settle(settle)).expect("settled");

@@ -90,6 +90,7 @@ pub(super) fn late_worker(stage: &Stage) -> Result<Outcome, CliError> {
         code: None,
         error: None,
         result: None,
+        health: None,
         again: None,
     };
     let late = match wait(stage.control.submit(Command::Settle(late)))?? {

@@ -239,6 +239,7 @@ fn oldest(
         Row::Action(row) => row.created_at,
         Row::Approval(row) => row.created_at,
         Row::Effect(row) => row.updated_at,
+        Row::Route(row) => row.created_at,
         Row::Policy(_) | Row::Store(_) | Row::Tool(_) | Row::Call(_) => row.updated_at(),
     };
     let mut filter = Filter { state, ..Filter::default() };
