@@ -146,7 +146,8 @@ impl Judge<'_> {
                     EffectState::Queued => true,
                     EffectState::Ambiguous => !parked,
                     EffectState::Released => parked,
-                    _ => false,
+                    // Given up, and reserved since without an action.
+                    _ => parked && row.held != Some((operation.effect, effect.fence)),
                 },
                 Named::Absent => false,
                 Named::Unreadable => true,
@@ -163,7 +164,12 @@ impl Judge<'_> {
         let Some(operation) = &row.operation else { return Ok(()) };
         if let Named::Is(effect) = self.effect_row(operation.effect)?
             && effect.holder == id
-            && effect.state != EffectState::Released
+            && match effect.state {
+                EffectState::Queued => true,
+                EffectState::Released => false,
+                // An attempt that it does not name was reserved since, without an action.
+                _ => row.held == Some((operation.effect, effect.fence)),
+            }
         {
             self.find(code::ATTEMPT_DIFFERS, "was called off, and its effect was not");
         }
