@@ -187,6 +187,7 @@ pub fn settle(attempt: &Attempt, outcome: Became) -> Command {
         error: None,
         result,
         remote: None,
+        health: None,
         again: None,
     })
 }

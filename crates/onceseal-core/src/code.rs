@@ -191,6 +191,13 @@ codes! {
     ContractRetired = 111 => "contract_retired", Never,
         "the contract it was accepted under is active no more; activate it again and retry, or cancel it";
 
+    /// Its destination does not answer.
+    RouteOpen = 114 => "route_open", Later,
+        "its destination did not answer lately, so nothing is attempted there for a while; it is attempted later by itself, see `onceseal operations routes`";
+    /// Nothing is recorded of such a destination.
+    RouteUnknown = 115 => "route_unknown", Never,
+        "nothing is recorded of this destination; `onceseal operations routes` lists those that do not answer";
+
     /// No policy is active.
     PolicyMissing = 60 => "policy_missing", Never,
         "no policy is active in this store; `onceseal init` writes one and `onceseal policy apply` activates it";

@@ -9,6 +9,7 @@ use crate::hash::Hash;
 use crate::id::{ActionId, ApprovalId, ReceiptId, uuid_v7};
 use crate::operation::{Cancel, Claim, Dispatch, GiveBack, Postpone, Query, Retry};
 use crate::policy::Activate;
+use crate::route::CloseRoute;
 use crate::store::{Accept, Note};
 use crate::stream::StreamId;
 use crate::tool::Declare;
@@ -80,6 +81,8 @@ pub enum Command {
     Retry(Retry),
     /// Call an operation off.
     Cancel(Cancel),
+    /// A person's word that a destination answers.
+    CloseRoute(CloseRoute),
     /// Make a contract of a tool active, or active no more.
     Declare(Declare),
     /// Record the tenant's first event, once.

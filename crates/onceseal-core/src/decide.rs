@@ -9,7 +9,7 @@ use crate::reply::Reply;
 use crate::stream::{StreamId, StreamKind};
 use crate::time::Timestamp;
 use crate::view::{Halt, Pinned, Read, View};
-use crate::{action, approval, effect, operation, policy, store, tool};
+use crate::{action, approval, effect, operation, policy, route, store, tool};
 
 /// Decides a command. Pure: the same arguments give the same verdict.
 ///
@@ -45,6 +45,7 @@ pub fn decide(pinned: &Pinned, view: &View, command: &Stamped, now: Timestamp) -
         Command::Query(query) => operation::query(&mut case, query),
         Command::Retry(retry) => operation::retry(&mut case, retry),
         Command::Cancel(cancel) => operation::cancel(&mut case, cancel),
+        Command::CloseRoute(close) => route::close(&mut case, close),
         Command::Create => store::create(&mut case),
     }?;
     Ok(case.verdict(reply))
@@ -94,11 +95,7 @@ pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
         Command::Accept(_) => vec![Read::Stream(tenant.store()), Read::Stream(pinned.policy_stream)],
         Command::Create => vec![Read::Stream(tenant.store())],
         Command::Dispatch(dispatch) => operation::dispatch_reads(pinned, dispatch, command.action()),
-        Command::Claim(claim) => vec![
-            Read::Stream(StreamId::action(claim.action)),
-            Read::Payload(StreamId::action(claim.action), 1),
-            Read::Stream(pinned.policy_stream),
-        ],
+        Command::Claim(claim) => operation::claim_reads(pinned, claim),
         Command::GiveBack(given) => attempt(given.attempt),
         Command::Postpone(postpone) => vec![Read::Stream(StreamId::action(postpone.action))],
         Command::Query(query) => vec![Read::Stream(tenant.call(&query.subject, &query.call))],
@@ -107,6 +104,9 @@ pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
         }
         Command::Cancel(cancel) => {
             vec![Read::Stream(StreamId::action(cancel.action)), Read::Stream(pinned.policy_stream)]
+        }
+        Command::CloseRoute(close) => {
+            vec![Read::Stream(tenant.route(&close.destination)), Read::Stream(pinned.policy_stream)]
         }
         Command::Declare(declare) => vec![Read::Stream(tenant.tool(declare.name()))],
         Command::Note(_) => vec![],
@@ -164,6 +164,8 @@ pub fn evolve(
         (StreamKind::Tool, Some(Row::Tool(row))) => Row::Tool(tool::evolve(Some(row), at, event)?),
         (StreamKind::Call, None) => Row::Call(operation::evolve_call(None, at, event)?),
         (StreamKind::Call, Some(Row::Call(row))) => Row::Call(operation::evolve_call(Some(row), at, event)?),
+        (StreamKind::Route, None) => Row::Route(route::evolve(None, at, event)?),
+        (StreamKind::Route, Some(Row::Route(row))) => Row::Route(route::evolve(Some(row), at, event)?),
         _ => return Err(Corrupt("row of a foreign stream")),
     })
 }

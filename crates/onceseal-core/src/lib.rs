@@ -24,6 +24,7 @@ pub mod pack;
 pub mod policy;
 mod record;
 pub mod reply;
+pub mod route;
 pub mod store;
 pub mod stream;
 pub mod time;

@@ -30,7 +30,7 @@ pub use manage::{Cancel, Retry};
 pub use query::Query;
 pub use recovery::Next;
 
-pub(crate) use claim::{claim, give_back, postpone};
+pub(crate) use claim::{claim, give_back, postpone, reads as claim_reads};
 pub(crate) use dispatch::{dispatch, reads as dispatch_reads};
 pub(crate) use manage::{cancel, retry};
 pub(crate) use order::{Order, Rule, queue};

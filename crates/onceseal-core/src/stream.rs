@@ -28,6 +28,8 @@ word! {
         Tool = 7 => "tool",
         /// A model's call, by the identity its provider gives it.
         Call = 8 => "call",
+        /// Whether a destination of tools answers.
+        Route = 9 => "route",
     }
 }
 
@@ -136,6 +138,12 @@ impl Tenant {
     #[must_use]
     pub fn tool(&self, name: &str) -> StreamId {
         self.named(StreamKind::Tool, name)
+    }
+
+    /// The stream of the route to this destination.
+    #[must_use]
+    pub fn route(&self, destination: &str) -> StreamId {
+        self.named(StreamKind::Route, destination)
     }
 
     /// The stream of a call's identity: of this tenant, subject and provider.

@@ -131,6 +131,12 @@ impl Span {
         Span(i64::try_from(length.as_micros()).unwrap_or(MOST).min(MOST))
     }
 
+    /// So many times this span.
+    #[must_use]
+    pub const fn times(self, n: u32) -> Span {
+        Span(self.0.saturating_mul(n as i64))
+    }
+
     /// A fraction of this span.
     #[must_use]
     pub const fn divided_by(self, n: u32) -> Span {

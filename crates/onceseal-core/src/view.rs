@@ -14,6 +14,7 @@ use crate::id::{ActionId, ApprovalId};
 use crate::journal::{Index, Key, Payload, Row, Stored};
 use crate::operation::CallRow;
 use crate::policy::{ActivePolicy, PolicyRow};
+use crate::route::RouteRow;
 use crate::store::StoreRow;
 use crate::stream::{StreamId, Tenant};
 use crate::tool::{Tool, ToolRow};
@@ -306,6 +307,17 @@ impl View {
     pub fn call(&self, stream: &StreamId) -> Result<Option<&CallRow>, Halt> {
         Ok(self.stored(stream)?.and_then(|stored| match &stored.row {
             Row::Call(row) => Some(row),
+            _ => None,
+        }))
+    }
+
+    /// The row of a route.
+    ///
+    /// # Errors
+    /// As [`View::stored`].
+    pub fn route(&self, stream: &StreamId) -> Result<Option<&RouteRow>, Halt> {
+        Ok(self.stored(stream)?.and_then(|stored| match &stored.row {
+            Row::Route(row) => Some(row),
             _ => None,
         }))
     }

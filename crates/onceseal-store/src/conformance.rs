@@ -19,6 +19,7 @@ mod outcomes;
 mod policies;
 mod reading;
 mod receipts;
+mod routes;
 pub mod tamper;
 mod world;
 
@@ -179,6 +180,7 @@ pub fn cases() -> Vec<Case> {
         attempts::CASES,
         outcomes::CASES,
         operations::CASES,
+        routes::CASES,
         approvals::CASES,
         consuming::CASES,
         policies::CASES,

@@ -68,6 +68,7 @@ groups! {
     attempts = "attempts";
     outcomes = "outcomes";
     operations = "operations";
+    routes = "routes";
     approvals = "approvals";
     consuming = "consuming";
     policies = "policies";

@@ -13,6 +13,8 @@ mod people;
 mod places;
 #[path = "conformance_broken/readers.rs"]
 mod readers;
+#[path = "conformance_broken/routes.rs"]
+mod routes;
 #[path = "conformance_broken/rules.rs"]
 mod rules;
 
@@ -96,7 +98,7 @@ macro_rules! broken {
 use broken;
 
 fn all() -> Vec<&'static Broken> {
-    [rules::ALL, people::ALL, operations::ALL, backends::ALL, readers::ALL, places::ALL]
+    [rules::ALL, people::ALL, operations::ALL, routes::ALL, backends::ALL, readers::ALL, places::ALL]
         .into_iter()
         .flatten()
         .collect()

@@ -133,6 +133,7 @@ fn attempts(store: &Store) {
                     error: None,
                     result: None,
                     remote: None,
+                    health: None,
                     again: None,
                 }));
                 assert!(matches!(settled, Ok(Reply::Settled { .. })), "{settled:?}");

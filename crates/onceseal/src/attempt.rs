@@ -14,6 +14,7 @@ use onceseal_core::effect::{Holding, Outcome, Settle};
 use onceseal_core::id::{ActionId, ReceiptId};
 use onceseal_core::json::{Object, Value};
 use onceseal_core::reply::{Attempt, Reply};
+use onceseal_core::route::Health;
 use onceseal_core::time::Span;
 use onceseal_store::StoreError;
 
@@ -90,9 +91,16 @@ impl Call {
     }
 }
 
-/// When an operation whose attempt was not executed is attempted again by
-/// itself: by what its executor said, or that it never ran.
-pub(crate) type Again = Arc<dyn Fn(Option<&Failure>) -> Option<Span> + Send + Sync>;
+/// What follows from a worker's attempt that came to nothing, or to nothing known.
+pub(crate) struct Sequel {
+    /// When it is made again by itself.
+    pub(crate) again: Option<Span>,
+    /// What it says of its destination.
+    pub(crate) health: Option<Health>,
+}
+
+/// Finds that out by what the executor said, or that it never ran.
+pub(crate) type Judging = Arc<dyn Fn(Option<&Failure>) -> Sequel + Send + Sync>;
 
 /// An attempt that was handed out. Dropped before its outcome is recorded, it
 /// leaves what is known of it to the keeper.
@@ -108,21 +116,21 @@ pub(crate) struct Held {
     /// Whether the caller had given the action its id.
     named: bool,
     /// Of a worker's attempt.
-    again: Option<Again>,
+    judging: Option<Judging>,
 }
 
 impl Held {
     pub(crate) fn new(control: &Control, attempt: Attempt, asked: Moment, named: bool) -> Held {
         let settle = dropped(&attempt);
         let inner = Some(control.inner.clone());
-        Held { inner, attempt, settle, asked, executing: false, named, again: None }
+        Held { inner, attempt, settle, asked, executing: false, named, judging: None }
     }
 
     /// Of an operation that a worker has claimed and begun.
-    pub(crate) fn of_worker(control: &Control, attempt: Attempt, asked: Moment, again: Again) -> Held {
+    pub(crate) fn of_worker(control: &Control, attempt: Attempt, asked: Moment, judging: Judging) -> Held {
         let mut held = Held::new(control, attempt, asked, false);
-        held.settle.again = again(None);
-        held.again = Some(again);
+        held.settle.again = judging(None).again;
+        held.judging = Some(judging);
         held
     }
 
@@ -197,12 +205,12 @@ impl Held {
         outcome: Performed,
         ran: bool,
     ) -> Result<Receipt, Error> {
-        let again = match (&self.again, &outcome) {
-            (Some(again), Err(failure)) => again(Some(failure).filter(|_| ran)),
-            _ => None,
+        let Sequel { again, health } = match (&self.judging, &outcome) {
+            (Some(judging), Err(failure)) => judging(Some(failure).filter(|_| ran)),
+            _ => Sequel { again: None, health: None },
         };
         let outcome = outcome.map_err(|failure| failure.without(secrets));
-        self.settle = Settle { again, ..settle_of(&self.attempt, &outcome, secrets) };
+        self.settle = Settle { again, health, ..settle_of(&self.attempt, &outcome, secrets) };
         let (action, fence, named) = (self.attempt.action, self.attempt.fence, self.named);
         let recorded = self.record(control).await;
         let unsettled = |returned, because| match ran {
@@ -296,6 +304,7 @@ fn report(attempt: &Attempt, outcome: Outcome, code: &str, text: &str) -> Settle
         error: Some(text.to_owned()),
         result: None,
         remote: None,
+        health: None,
         again: None,
     }
 }

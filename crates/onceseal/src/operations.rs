@@ -42,6 +42,7 @@ use onceseal_core::journal::Row;
 use onceseal_core::json::Object;
 use onceseal_core::operation::{Cancel, Retry};
 use onceseal_core::reply::Reply;
+use onceseal_core::route::CloseRoute;
 use onceseal_core::stream::StreamKind;
 use onceseal_core::time::Timestamp;
 use onceseal_core::tool::Declare;
@@ -184,7 +185,7 @@ impl Operations {
                     carried.insert(contract);
                 }
             }
-            let queued = state_number(&ActionState::Queued { due: Timestamp::MIN });
+            let queued = state_number(&ActionState::Queued { due: Timestamp::MIN, code: None });
             let filter = Filter { state: Some(queued), ..Filter::default() };
             let page = control.list(StreamKind::Action, &filter, 1_000)?;
             let stray = |row: &Row| match row {
@@ -263,6 +264,21 @@ impl Control {
         let reply = accepted(self.submit(Command::Retry(Retry { action, person, reason })).await?)?;
         self.inner.outbox.notify_one();
         Ok(reply)
+    }
+
+    /// Closes the circuit of a destination: it answers again, says a person. What
+    /// was put off is attempted when it is due.
+    ///
+    /// # Errors
+    /// Why not: `route_unknown`, `not_operator`, …
+    pub async fn close_route(
+        &self,
+        destination: String,
+        person: Identity,
+        reason: String,
+    ) -> Result<Reply, Error> {
+        let close = CloseRoute { destination, person, reason };
+        accepted(self.submit(Command::CloseRoute(close)).await?)
     }
 
     /// Calls an operation off, nothing of which may have happened.

@@ -29,7 +29,16 @@ pub(crate) fn settle_of(attempt: &Attempt, performed: &Performed, secrets: &Secr
     });
     let code = code.map(|code| word(code)).filter(|code| !code.is_empty());
     let remote = performed.as_ref().ok().and_then(|done| receipt_of(done, secrets)).map(Box::new);
-    Settle { attempt: Holding::from(attempt), outcome, code, error, result, remote, again: None }
+    Settle {
+        attempt: Holding::from(attempt),
+        outcome,
+        code,
+        error,
+        result,
+        remote,
+        health: None,
+        again: None,
+    }
 }
 
 /// What is kept of a remote's receipt, if it gave any: names that are none stand

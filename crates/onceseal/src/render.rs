@@ -14,6 +14,7 @@ use onceseal_core::id::{ActionId, ApprovalId};
 use onceseal_core::journal::{chain_hash, open_text, sealed_text};
 use onceseal_core::json::{self, Limits, Object, Value};
 use onceseal_core::policy::{ActivePolicy, ArgumentPath, Policy};
+use onceseal_core::route::{RouteRow, RouteState};
 use onceseal_core::stream::StreamId;
 use onceseal_store::StoreError;
 use onceseal_store::read::StoredEvent;
@@ -85,6 +86,7 @@ pub fn action(id: ActionId, row: &ActionRow) -> Value {
     let code = match &row.state {
         ActionState::Ended { code, .. } => *code,
         ActionState::Parked { code } => Some(*code),
+        ActionState::Queued { code, .. } => *code,
         _ => None,
     };
     object(vec![
@@ -117,7 +119,7 @@ pub fn operation(id: ActionId, row: &ActionRow) -> Option<Value> {
     };
     let intent = row.private.intent.as_deref();
     let due = match row.state {
-        ActionState::Queued { due } => Some(due),
+        ActionState::Queued { due, .. } => Some(due),
         _ => None,
     };
     let besides = object(vec![
@@ -131,6 +133,25 @@ pub fn operation(id: ActionId, row: &ActionRow) -> Option<Value> {
     ]);
     members.insert("operation", besides);
     Some(members.into())
+}
+
+/// A route.
+#[must_use]
+pub fn route(row: &RouteRow) -> Value {
+    let (state, failures, open) = match &row.state {
+        RouteState::Closed { failures } => ("closed", *failures, None),
+        RouteState::Open { since, times, until, .. } => ("open", 0, Some((*since, *times, *until))),
+    };
+    object(vec![
+        ("destination", optional(row.private.destination.as_ref())),
+        ("state", text(state)),
+        ("failures", number(u64::from(failures))),
+        ("since", optional(open.map(|(since, ..)| since))),
+        ("times", number(open.map_or(0, |(_, times, _)| u64::from(times)))),
+        ("until", optional(open.map(|(.., until)| until))),
+        ("created_at", text(row.created_at)),
+        ("updated_at", text(row.updated_at)),
+    ])
 }
 
 /// An approval, without the action it is about.

@@ -3,6 +3,7 @@
 //! Nothing here changes anything.
 
 mod attention;
+mod routes;
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use onceseal_store::StoreError;
 use onceseal_store::read::{Page, Snapshot, StoredEvent, row_of};
 
 pub use attention::{Attention, Waiting};
+pub use routes::Stopped;
 
 use crate::control::Control;
 use crate::error::Error;
@@ -94,12 +96,13 @@ pub fn state_numbers(kind: StreamKind) -> Vec<(u8, &'static str)> {
         }
         StreamKind::Approval => Status::ALL.iter().map(|status| (status.number(), status.as_str())).collect(),
         StreamKind::Effect => EffectState::ALL.iter().map(|state| (state.number(), state.as_str())).collect(),
+        StreamKind::Route => vec![(1, "closed"), (2, "open")],
         _ => Vec::new(),
     }
 }
 
 impl Control {
-    /// A page of actions, approvals or effects.
+    /// A page of actions, approvals, effects or routes.
     ///
     /// # Errors
     /// The store cannot be read, or a row does not decode.

@@ -140,7 +140,7 @@ fn became(out: Out, carried: &Carried) {
     let Carried { action, status_ref, tool, state, code, .. } = carried;
     let name = action_state(state);
     let due = match state {
-        ActionState::Queued { due } => Some(due.to_string()),
+        ActionState::Queued { due, .. } => Some(due.to_string()),
         _ => None,
     };
     let code = code.map(|code| code.to_string());

@@ -35,7 +35,8 @@ choice! {
             first: ReceiptId },
         /// A worker is to carry it out.
         Queued = 6 { /// Not attempted before.
-            due: Timestamp },
+            due: Timestamp, /// Why it was put off, if it was.
+            code: Option<Code> },
         /// It is not carried out until somebody says so.
         Parked = 7 { /// Why.
             code: Code },
@@ -179,7 +180,7 @@ impl ActionRow {
         }
         if let Some(operation) = &self.operation {
             keys.push(scope_key(operation.scope));
-            if let ActionState::Queued { due } = self.state {
+            if let ActionState::Queued { due, .. } = self.state {
                 keys.push(outbox_key(operation.contract, due));
                 keys.push(Key::due(operation.until));
             }
@@ -289,15 +290,17 @@ fn next(state: Option<&ActionState>, event: &Event) -> Option<ActionState> {
     use ActionState as S;
     let refs = &event.refs;
     match (state, &event.body) {
-        (None | Some(S::Waiting { .. }), Body::ActionQueued(data, _)) => Some(S::Queued { due: data.due }),
+        (None | Some(S::Waiting { .. }), Body::ActionQueued(data, _)) => {
+            Some(S::Queued { due: data.due, code: None })
+        }
         (Some(S::Running { .. } | S::Queued { .. }), Body::ActionDelayed(data, _)) => {
-            Some(S::Queued { due: data.due })
+            Some(S::Queued { due: data.due, code: Some(data.code) })
         }
         (Some(S::Running { .. } | S::Queued { .. }), Body::ActionParked(data, _)) => {
             Some(S::Parked { code: data.code })
         }
         (Some(S::Queued { .. } | S::Parked { .. }), Body::ActionRetried(data, _)) => {
-            Some(S::Queued { due: data.due })
+            Some(S::Queued { due: data.due, code: None })
         }
         (Some(S::Queued { .. } | S::Parked { .. }), Body::ActionCancelled(..)) => {
             Some(S::Ended { result: Answer::Cancelled, code: None, receipt: refs.receipt? })

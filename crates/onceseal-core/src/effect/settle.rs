@@ -16,6 +16,7 @@ use crate::journal::{Body, Nothing, Payload, Refs};
 use crate::limits;
 use crate::operation;
 use crate::reply::{Attempt, EffectNow, Refusal, Reply};
+use crate::route::{self, Health};
 use crate::stream::StreamId;
 use crate::time::Span;
 use crate::view::Halt;
@@ -70,6 +71,9 @@ pub struct Settle {
     pub result: Option<String>,
     /// What the remote calls what it did.
     pub remote: Option<Box<RemoteReceipt>>,
+    /// If it is a worker's and did not happen, or may not have: what it says of
+    /// its destination.
+    pub health: Option<Health>,
     /// If it is a worker's: not attempted again sooner than this from now.
     /// Absent, what failed is attempted again when a person says so.
     pub again: Option<Span>,
@@ -151,6 +155,9 @@ pub(crate) fn settle(case: &mut Case<'_>, settle: &Settle) -> Result<Reply, Halt
     match (row.state, outcome) {
         (S::Executing, _) | (S::Reserved, O::Ambiguous) => {
             let receipt = record(case, settle, outcome, proof)?;
+            if let Some(health) = health(settle) {
+                route::heard(case, holding, health)?;
+            }
             Ok(Reply::Settled { state: outcome.into(), receipt, repeated: false })
         }
         (S::Ambiguous, O::Committed | O::Failed) if row.lapsed_unanswered() => {
@@ -167,6 +174,14 @@ pub(crate) fn settle(case: &mut Case<'_>, settle: &Settle) -> Result<Reply, Halt
         }
         (S::Reserved, _) => wrong(case, &row, holding),
         _ => late(case, &row, settle),
+    }
+}
+
+/// What a report says of the destination: what happened was answered there.
+const fn health(settle: &Settle) -> Option<Health> {
+    match settle.outcome {
+        Outcome::Committed => Some(Health::Well),
+        Outcome::Failed | Outcome::Ambiguous => settle.health,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::operation::event as operation;
 use crate::pack::{Corrupt, Pack};
 use crate::policy::event as policy;
 use crate::record::{Fields, Json, record, word};
+use crate::route::event as route;
 use crate::store::event as store;
 use crate::tool::event as tool;
 
@@ -178,4 +179,12 @@ kinds! {
         operation::Retried, operation::PersonSaid;
     ActionCancelled = 84 => "action.cancelled", "A person called a queued action off.",
         operation::Cancelled, operation::PersonSaid;
+    RouteFailed = 90 => "route.failed", "The attempt of the action in `refs` could not reach its destination.",
+        route::Failed, route::FailedSealed;
+    RouteOpened = 91 => "route.opened", "Nothing is attempted at the destination for a while.",
+        route::Opened, Nothing;
+    RouteProbed = 92 => "route.probed", "The action in `refs` is attempted, to see whether the destination answers.",
+        route::Probe, Nothing;
+    RouteClosed = 93 => "route.closed", "The destination answers, or a person says so.",
+        route::Closed, operation::PersonSaid;
 }

@@ -9,6 +9,7 @@ use crate::operation::CallRow;
 use crate::pack::{Corrupt, Pack};
 use crate::policy::PolicyRow;
 use crate::record::word;
+use crate::route::RouteRow;
 use crate::store::StoreRow;
 use crate::stream::StreamKind;
 use crate::time::Timestamp;
@@ -50,6 +51,8 @@ pub enum Row {
     Tool(ToolRow),
     /// A call's identity.
     Call(CallRow),
+    /// A route to a destination.
+    Route(RouteRow),
 }
 
 word! {
@@ -127,6 +130,7 @@ impl Row {
             Row::Action(row) => row.keys(),
             Row::Approval(row) => row.keys(),
             Row::Effect(row) => row.keys(),
+            Row::Route(row) => row.keys(),
             Row::Policy(_) | Row::Store(_) | Row::Tool(_) | Row::Call(_) => Vec::new(),
         }
     }
@@ -142,6 +146,7 @@ impl Row {
             Row::Store(row) => row.updated_at,
             Row::Tool(row) => row.updated_at,
             Row::Call(row) => row.created_at,
+            Row::Route(row) => row.updated_at,
         }
     }
 
@@ -156,6 +161,7 @@ impl Row {
             Row::Store(row) => (row.packed(), Vec::new()),
             Row::Tool(row) => (row.packed(), Vec::new()),
             Row::Call(row) => (row.packed(), row.private.packed()),
+            Row::Route(row) => (row.packed(), row.private.packed()),
         }
     }
 
@@ -176,6 +182,9 @@ impl Row {
             }
             StreamKind::Call => {
                 Row::Call(CallRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
+            }
+            StreamKind::Route => {
+                Row::Route(RouteRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
             }
             // These have no private half.
             _ if !private.is_empty() => return Err(Corrupt("private half")),
@@ -244,6 +253,10 @@ impl Event {
             | Body::ActionCancelled(..)
             | Body::CallBound(..)
             | Body::ToolRetired(..)
+            | Body::RouteFailed(..)
+            | Body::RouteOpened(..)
+            | Body::RouteProbed(..)
+            | Body::RouteClosed(..)
             | Body::StoreCreated(..)
             | Body::StoreAccepted(..) => None,
         }
@@ -255,7 +268,7 @@ impl Kind {
     #[must_use]
     pub const fn stream(self) -> StreamKind {
         match self.number() {
-            ..10 | 80.. => StreamKind::Action,
+            ..10 | 80..90 => StreamKind::Action,
             10..20 => StreamKind::Effect,
             20..30 => StreamKind::Approval,
             30..40 => StreamKind::Policy,
@@ -263,6 +276,7 @@ impl Kind {
             50..60 => StreamKind::Note,
             60..70 => StreamKind::Tool,
             70..80 => StreamKind::Call,
+            90.. => StreamKind::Route,
         }
     }
 }

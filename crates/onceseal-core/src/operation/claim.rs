@@ -11,14 +11,15 @@ use crate::id::ActionId;
 use crate::journal::{Body, Refs};
 use crate::operation::provider_key;
 use crate::operation::recovery::{
-    Next, Redelivery, come_to_nothing, hand_back, longest, put_off, redelivery,
+    Next, Redelivery, come_to_nothing, hand_back, last_moment, longest, put_off, redelivery,
 };
 use crate::operation::standing::standing;
 use crate::policy::Verdict;
-use crate::reply::{Job, Question, Reply};
+use crate::reply::{Job, Question, Refusal, Reply};
+use crate::route::{self, Way};
 use crate::stream::StreamId;
 use crate::time::{Span, Timestamp};
-use crate::view::Halt;
+use crate::view::{Halt, Pinned, Read};
 use crate::{action, limits};
 
 /// Take an operation that is due, to carry it out.
@@ -58,6 +59,23 @@ pub struct Postpone {
     pub code: Code,
 }
 
+/// What a claim reads on its usual path: a contract that is known says what else.
+pub(crate) fn reads(pinned: &Pinned, claim: &Claim) -> Vec<Read> {
+    let action = StreamId::action(claim.action);
+    let mut reads = vec![
+        Read::Stream(action),
+        Read::Payload(action, 1),
+        Read::Stream(pinned.policy_stream),
+        Read::Tool(claim.contract),
+    ];
+    if let Ok(tool) = pinned.tool(claim.contract) {
+        reads.push(Read::Stream(pinned.tenant.tool(&tool.contract.identity.name)));
+        let destination = tool.contract.destination.as_ref();
+        reads.extend(destination.map(|destination| Read::Stream(pinned.tenant.route(destination))));
+    }
+    reads
+}
+
 pub(crate) fn claim(case: &mut Case<'_>, claim: &Claim) -> Result<Reply, Halt> {
     let id = claim.action;
     let Some(row) = case.view.action(id)?.cloned() else { return Ok(Code::ActionUnknown.into()) };
@@ -69,7 +87,7 @@ pub(crate) fn claim(case: &mut Case<'_>, claim: &Claim) -> Result<Reply, Halt> {
         return Ok(Code::ToolUnknown.into());
     }
     match row.state {
-        ActionState::Queued { due } if due <= case.now => {}
+        ActionState::Queued { due, .. } if due <= case.now => {}
         _ => return standing(case, id, &row, true),
     }
     let Some(effect) = case.view.effect(&operation.effect)?.cloned() else { return Err(Halt::Unreadable) };
@@ -100,6 +118,14 @@ pub(crate) fn claim(case: &mut Case<'_>, claim: &Claim) -> Result<Reply, Halt> {
             }
         }
     }
+    let way = route::way(case, &tool.contract)?;
+    if let Way::Shut { until } = way
+        // Where it is not known what was done, no time is taken away in which it may be made again.
+        && (!again || until <= last_moment(&tool.contract, &effect, lease, &operation))
+    {
+        put_off(case, id, until, Code::RouteOpen);
+        return Ok(Refusal { action: Some(id), ..Refusal::new(Code::RouteOpen) }.into());
+    }
     let attempt = effect::take(
         case,
         Take {
@@ -116,6 +142,9 @@ pub(crate) fn claim(case: &mut Case<'_>, claim: &Claim) -> Result<Reply, Halt> {
     let started = Started { decided: None, effect: operation.effect, fence: attempt.fence };
     let body = Body::ActionStarted(started, ActionSealed { proposal: None });
     case.record(StreamId::action(id), Refs::NONE, body);
+    if way == Way::Probe {
+        route::probe(case, &tool.contract, &attempt);
+    }
     let job = Job { fence: attempt.fence, ..job };
     Ok(Reply::Claimed(Box::new(attempt), Box::new(job)))
 }
@@ -212,7 +241,7 @@ pub(crate) fn postpone(case: &mut Case<'_>, postpone: &Postpone) -> Result<Reply
         return Ok(Code::ActionUnknown.into());
     };
     match row.state {
-        ActionState::Queued { due } if due <= case.now => {
+        ActionState::Queued { due, .. } if due <= case.now => {
             put_off(case, postpone.action, case.now + postpone.after, postpone.code);
             Ok(Reply::Done { changed: true })
         }

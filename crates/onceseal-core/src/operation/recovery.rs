@@ -68,6 +68,20 @@ pub(super) fn longest(contract: &Contract, effect: &EffectRow, now: Timestamp) -
     }
 }
 
+/// The last moment at which an attempt whose outcome is not known may be made
+/// again.
+pub(super) fn last_moment(
+    contract: &Contract,
+    effect: &EffectRow,
+    lease: Span,
+    operation: &Operation,
+) -> Timestamp {
+    match (contract.recovery, effect.first_begun_at) {
+        (Recovery::SameKey { key_ttl }, Some(first)) => (first + key_ttl - lease).min(operation.until),
+        _ => operation.until,
+    }
+}
+
 /// Has an operation go on whose outcome is not known, if its contract lets it;
 /// not sooner than `after`.
 pub(crate) fn goes_on(

@@ -21,7 +21,7 @@ pub(super) fn standing(
     let unknown = effect.as_ref().is_some_and(|effect| effect.state == EffectState::Ambiguous);
     let standing = match row.state {
         ActionState::Queued { .. } if unknown => Standing::Unknown,
-        ActionState::Queued { due } => Standing::Queued { due },
+        ActionState::Queued { due, .. } => Standing::Queued { due },
         ActionState::Parked { code } => Standing::Parked { code },
         ActionState::Running { fence } => match effect {
             Some(effect) if effect.lapses(fence, case.now) => {

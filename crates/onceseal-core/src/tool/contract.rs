@@ -56,6 +56,8 @@ pub struct Contract {
     pub business_rule: bool,
     /// How long one request may take.
     pub request_timeout: Span,
+    /// What its attempts depend on: those at one destination share a circuit.
+    pub destination: Option<String>,
 }
 
 impl Contract {
@@ -139,6 +141,7 @@ impl Tool {
             deadline: span(document, "deadline", Some(DEFAULT_DEADLINE))?,
             business_rule: document.get("business_rule").is_some(),
             request_timeout: span(document, "request_timeout", Some(REQUEST_TIMEOUT))?,
+            destination: destination(document)?,
         };
         let asks_too_early =
             matches!(recovery, Recovery::Ask { settle } if contract.request_timeout >= settle);
@@ -167,6 +170,16 @@ fn text(object: &Object, name: &'static str, default: Option<&str>) -> Result<St
         (None, Some(default)) => Ok(default.to_owned()),
         (Some(Value::Text(text)), _) if limits::is_name(text) && !text.trim().is_empty() => Ok(text.clone()),
         _ => Err(ContractError::Member(name, "must be one line of 1 to 255 characters")),
+    }
+}
+
+fn destination(document: &Object) -> Result<Option<String>, ContractError> {
+    match document.get("destination") {
+        None => Ok(None),
+        Some(Value::Text(text)) if limits::is_long_name(text) && !text.trim().is_empty() => {
+            Ok(Some(text.clone()))
+        }
+        Some(_) => Err(ContractError::Member("destination", "must be one line of at most 1024 bytes")),
     }
 }
 

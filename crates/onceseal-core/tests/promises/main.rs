@@ -26,6 +26,7 @@ mod querying;
 mod receipts_of_remotes;
 mod recovering;
 mod refusals;
+mod routes;
 mod single_use;
 mod tools;
 

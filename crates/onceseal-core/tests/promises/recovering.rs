@@ -238,7 +238,10 @@ fn what_is_unknown_is_not_made_again_at_once_if_its_worker_says_when() {
     let (first, _) = world.begun(action);
     let again = Some(Span::seconds(7));
     world.run(Command::Settle(Settle { again, ..settle((&first).into(), Outcome::Ambiguous) }));
-    assert_eq!(world.action(action).state, ActionState::Queued { due: world.now + Span::seconds(7) });
+    assert_eq!(
+        world.action(action).state,
+        ActionState::Queued { due: world.now + Span::seconds(7), code: Some(Code::Ambiguous) }
+    );
     world.check();
 }
 
@@ -284,7 +287,10 @@ fn what_was_not_executed_may_be_put_off_instead() {
     let (attempt, _) = world.begun(action);
     let again = Some(Span::minutes(1));
     world.run(Command::Settle(Settle { again, ..settle((&attempt).into(), Outcome::Failed) }));
-    assert_eq!(world.action(action).state, ActionState::Queued { due: world.now + Span::minutes(1) });
+    assert_eq!(
+        world.action(action).state,
+        ActionState::Queued { due: world.now + Span::minutes(1), code: Some(Code::NotExecuted) }
+    );
     assert!(matches!(standing(world.claim(action, true)), Standing::Queued { .. }));
     world.now = world.now + Span::minutes(1);
     world.begun(action);

@@ -13,6 +13,7 @@ mod world;
 
 mod mutants;
 mod remote;
+mod routes;
 mod system;
 
 use executor::{Real, Rules};

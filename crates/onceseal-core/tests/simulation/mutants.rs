@@ -8,6 +8,7 @@ use onceseal_core::decide::{Verdict, decide};
 use onceseal_core::effect::{EffectRow, EffectState, Outcome, Settle};
 use onceseal_core::journal::Row;
 use onceseal_core::operation::Claim;
+use onceseal_core::route::RouteState;
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::Timestamp;
 use onceseal_core::tool::{Recovery, Tool};
@@ -15,6 +16,7 @@ use onceseal_core::view::{Halt, Loaded, Pinned, View};
 
 use crate::executor::Rules;
 use crate::remote::KEY_TTL;
+use crate::routes::DESTINATION;
 
 type Decide = fn(&Pinned, &View, &Stamped, Timestamp) -> Result<Verdict, Halt>;
 
@@ -32,7 +34,7 @@ impl Rules for Broken {
     }
 }
 
-pub(crate) const ALL: [(&str, &dyn Rules); 10] = [
+pub(crate) const ALL: [(&str, &dyn Rules); 12] = [
     ("an operation that runs is claimed again", &Broken(claimed_again)),
     ("a key is used beyond its life", &Broken(key_for_ever)),
     ("what cannot be recovered is made again", &Broken(never_is_same_key)),
@@ -43,6 +45,8 @@ pub(crate) const ALL: [(&str, &dyn Rules); 10] = [
     ("a report is taken for whatever attempt there is", &Broken(any_fence)),
     ("each attempt has a key of its own", &Broken(key_of_its_own)),
     ("what runs may be called off", &Broken(cancel_running)),
+    ("two probes are made at once", &Broken(two_probes)),
+    ("nobody looks at the circuit", &Broken(unlooked)),
 ];
 
 /// A view with another row of a stream.
@@ -82,7 +86,7 @@ fn claimed_again(pinned: &Pinned, view: &View, command: &Stamped, now: Timestamp
         if let Row::Action(row) = row
             && matches!(row.state, ActionState::Running { .. })
         {
-            row.state = ActionState::Queued { due: Timestamp::MIN };
+            row.state = ActionState::Queued { due: Timestamp::MIN, code: None };
         }
     });
     decide(pinned, &view, command, now)
@@ -180,6 +184,7 @@ fn begun_given_back(
             error: None,
             result: None,
             remote: None,
+            health: None,
             again: Some(onceseal_core::time::Span::ZERO),
         };
         let report = Stamped { command: Command::Settle(report), ..command.clone() };
@@ -228,11 +233,33 @@ fn cancel_running(pinned: &Pinned, view: &View, command: &Stamped, now: Timestam
         if let Row::Action(row) = row
             && matches!(row.state, ActionState::Running { .. })
         {
-            row.state = ActionState::Queued { due: Timestamp::MIN };
+            row.state = ActionState::Queued { due: Timestamp::MIN, code: None };
         }
     });
     if let Some(effect) = effect {
         seen = see_effect(&seen, &effect, |row| row.state = EffectState::Queued);
     }
     decide(pinned, &seen, command, now)
+}
+
+fn two_probes(pinned: &Pinned, view: &View, command: &Stamped, now: Timestamp) -> Result<Verdict, Halt> {
+    let Command::Claim(_) = &command.command else { return decide(pinned, view, command, now) };
+    let view = see(view, &pinned.tenant.route(DESTINATION), |row| {
+        if let Row::Route(row) = row
+            && let RouteState::Open { probe, .. } = &mut row.state
+        {
+            *probe = None;
+        }
+    });
+    decide(pinned, &view, command, now)
+}
+
+fn unlooked(pinned: &Pinned, view: &View, command: &Stamped, now: Timestamp) -> Result<Verdict, Halt> {
+    let Command::Claim(_) = &command.command else { return decide(pinned, view, command, now) };
+    let view = see(view, &pinned.tenant.route(DESTINATION), |row| {
+        if let Row::Route(row) = row {
+            row.state = RouteState::Closed { failures: 0 };
+        }
+    });
+    decide(pinned, &view, command, now)
 }

@@ -31,6 +31,8 @@ struct Request {
 #[derive(Default)]
 pub(crate) struct Remote {
     under_way: Vec<Request>,
+    /// Whether it cannot be reached.
+    pub(crate) is_down: bool,
     /// When each key was first used.
     keys: BTreeMap<String, Timestamp>,
     /// How often each wish was performed.

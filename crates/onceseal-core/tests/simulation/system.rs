@@ -14,6 +14,7 @@ use onceseal_core::journal::Row;
 use onceseal_core::json::{self, Limits, Value};
 use onceseal_core::operation::{CallIdentity, Cancel, Claim, Dispatch, GiveBack, Next, Retry};
 use onceseal_core::reply::{Attempt, Job, Question, Reply};
+use onceseal_core::route::Health;
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::{Span, Timestamp};
 use onceseal_core::tool::{Declare, Tool};
@@ -21,6 +22,7 @@ use onceseal_core::tool::{Declare, Tool};
 use crate::calls::{call, identity, settle};
 use crate::executor::Rules;
 use crate::remote::{KEY_TTL, Kind, Remote, SETTLE};
+use crate::routes::{self, DESTINATION, Probes};
 use crate::world::World;
 
 const POLICY: &str = "
@@ -63,8 +65,8 @@ enum Hands {
     Empty,
     Claimed(Attempt, Job),
     Begun(Attempt, Job),
-    /// It knows what became of it and has not said so.
-    Knows(Attempt, Outcome),
+    /// It knows what became of it, and of the remote, and has not said so.
+    Knows(Attempt, Outcome, Option<Health>),
     /// It was told what the remote knows.
     Absent(ActionId, Timestamp),
 }
@@ -83,6 +85,7 @@ pub(crate) struct System<'r> {
     wishes: Vec<Wish>,
     workers: Vec<Hands>,
     remote: Remote,
+    probes: Probes,
 }
 
 impl<'r> System<'r> {
@@ -94,7 +97,8 @@ impl<'r> System<'r> {
                 Kind::Keys => r#""recovery":"same_key","key_ttl":"5m""#.to_owned(),
                 Kind::Asked => r#""recovery":"ask","settle":"1m""#.to_owned(),
             };
-            let text = format!(r#"{{"name":"{name}",{recovery},"deadline":"2m"}}"#);
+            let text =
+                format!(r#"{{"name":"{name}",{recovery},"deadline":"2m","destination":"{DESTINATION}"}}"#);
             let Ok(Value::Object(document)) = json::read(text.as_bytes(), &Limits::DATA) else {
                 unreachable!()
             };
@@ -106,7 +110,10 @@ impl<'r> System<'r> {
         let wishes =
             (0..TOOLS.len() * WISHES).map(|n| Wish { tool: n / WISHES, id: n, action: None }).collect();
         let (contracts, workers) = (contracts.to_vec(), vec![Hands::Empty; WORKERS]);
-        System { world, chance: Chance(seed), contracts, wishes, workers, remote: Remote::default() }
+        let mut chance = Chance(seed);
+        let mut remote = Remote::default();
+        remote.is_down = chance.one_in(2);
+        System { world, chance, contracts, wishes, workers, remote, probes: Probes::default() }
     }
 
     pub(crate) fn run(mut self) -> Result<(), String> {
@@ -116,6 +123,7 @@ impl<'r> System<'r> {
         }
         // Nobody fails any more: everything comes to an end.
         self.workers = vec![Hands::Empty; WORKERS];
+        self.remote.is_down = false;
         for _ in 0..60 {
             self.pass(Span::seconds(45));
             self.sweep();
@@ -148,7 +156,7 @@ impl<'r> System<'r> {
     }
 
     fn step(&mut self) -> Result<(), String> {
-        match self.chance.below(12) {
+        match self.chance.below(13) {
             0..=2 => self.dispatch(),
             3..=7 => {
                 let worker = self.chance.below(WORKERS);
@@ -166,6 +174,14 @@ impl<'r> System<'r> {
                 // A worker is gone, with all that it had in its hands.
                 let worker = self.chance.below(WORKERS);
                 self.workers[worker] = Hands::Empty;
+                Ok(())
+            }
+            11 => {
+                match self.chance.below(4) {
+                    0 => self.remote.is_down = !self.remote.is_down,
+                    1 => self.probes.close(&mut self.world),
+                    _ => {}
+                }
                 Ok(())
             }
             _ => {
@@ -211,11 +227,11 @@ impl<'r> System<'r> {
             Hands::Empty => {
                 let wish = self.chance.below(self.wishes.len());
                 match self.wishes[wish].action {
-                    Some(action) => self.claim(action, None, faults),
+                    Some(action) => self.claim(action, None, faults)?,
                     None => Hands::Empty,
                 }
             }
-            Hands::Absent(action, at) => self.claim(action, Some(at), faults),
+            Hands::Absent(action, at) => self.claim(action, Some(at), faults)?,
             Hands::Claimed(attempt, job) => match self.chance.below(if faults { 4 } else { 1 }) {
                 3 => {
                     let next = Next::Later { after: Span::seconds(5), code: Code::CannotTell };
@@ -231,9 +247,10 @@ impl<'r> System<'r> {
                 }
             },
             Hands::Begun(attempt, job) => self.perform(attempt, &job, faults),
-            Hands::Knows(attempt, outcome) => {
-                let again = self.chance.one_in(2).then(|| Span::seconds(10));
-                let report = Settle { again, ..settle(Holding::from(&attempt), outcome) };
+            Hands::Knows(attempt, outcome, health) => {
+                let ill = matches!(health, Some(Health::Ill { .. }));
+                let again = (ill || self.chance.one_in(2)).then(|| Span::seconds(10));
+                let report = Settle { again, health, ..settle(Holding::from(&attempt), outcome) };
                 let wish = self.wish_of(attempt.action);
                 let before = self.effect(wish).map(|row| (row.fence, row.state));
                 self.world.run(Command::Settle(report));
@@ -247,19 +264,22 @@ impl<'r> System<'r> {
         Ok(())
     }
 
-    fn claim(&mut self, action: ActionId, absent: Option<Timestamp>, faults: bool) -> Hands {
+    fn claim(&mut self, action: ActionId, absent: Option<Timestamp>, faults: bool) -> Result<Hands, String> {
         let contract = match self.world.row(&StreamId::action(action)) {
             Some(Row::Action(row)) => row.operation.as_ref().expect("an operation").contract,
-            _ => return Hands::Empty,
+            _ => return Ok(Hands::Empty),
         };
         let begin = !faults || self.chance.one_in(2);
         let claim = Claim { action, contract, lease: None, begin, absent };
-        match self.world.run(Command::Claim(claim)) {
-            Reply::Claimed(attempt, job) if begin => Hands::Begun(*attempt, *job),
-            Reply::Claimed(attempt, job) => Hands::Claimed(*attempt, *job),
+        let open = routes::open(&self.world);
+        Ok(match self.world.run(Command::Claim(claim)) {
+            Reply::Claimed(attempt, job) => {
+                self.probes.handed_out(&self.world, &attempt, open)?;
+                if begin { Hands::Begun(*attempt, *job) } else { Hands::Claimed(*attempt, *job) }
+            }
             Reply::Ask(Question::Remote { asked_at, job }) => self.ask(asked_at, &job, faults),
             _ => Hands::Empty,
-        }
+        })
     }
 
     fn ask(&mut self, asked_at: Timestamp, job: &Job, faults: bool) -> Hands {
@@ -297,7 +317,11 @@ impl<'r> System<'r> {
         }
         if now + Span::seconds(10) > attempt.lease_until {
             // Nothing was sent, and nothing will be.
-            return Hands::Knows(attempt, Outcome::Failed);
+            return Hands::Knows(attempt, Outcome::Failed, None);
+        }
+        let ill = Some(Health::Ill { spread: self.chance.below(256) as u8 });
+        if self.remote.is_down {
+            return Hands::Knows(attempt, Outcome::Failed, ill);
         }
         let wish = self.wish_of(job.action);
         let course = if faults { self.chance.below(6) } else { 0 };
@@ -313,17 +337,17 @@ impl<'r> System<'r> {
             0..=2 => {
                 self.remote.send(wish, &job.provider_key, now);
                 self.pass(Span::ZERO);
-                Hands::Knows(attempt, Outcome::Committed)
+                Hands::Knows(attempt, Outcome::Committed, None)
             }
             // It arrives late, or its answer is lost.
             3 => {
                 self.remote.send(wish, &job.provider_key, now + Span::seconds(delay));
-                Hands::Knows(attempt, Outcome::Ambiguous)
+                Hands::Knows(attempt, Outcome::Ambiguous, ill)
             }
             // The request is lost.
-            4 => Hands::Knows(attempt, Outcome::Ambiguous),
+            4 => Hands::Knows(attempt, Outcome::Ambiguous, ill),
             // The remote says no.
-            _ => Hands::Knows(attempt, Outcome::Failed),
+            _ => Hands::Knows(attempt, Outcome::Failed, Some(Health::Well)),
         }
     }
 

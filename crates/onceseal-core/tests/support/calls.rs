@@ -61,7 +61,16 @@ impl World<'_> {
 
 /// A report with nothing beside the outcome.
 pub(crate) fn settle(attempt: Holding, outcome: Outcome) -> Settle {
-    Settle { attempt, outcome, code: None, error: None, result: None, remote: None, again: None }
+    Settle {
+        attempt,
+        outcome,
+        code: None,
+        error: None,
+        result: None,
+        remote: None,
+        health: None,
+        again: None,
+    }
 }
 
 /// A person, as printed.

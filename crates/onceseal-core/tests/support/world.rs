@@ -33,7 +33,7 @@ pub(crate) struct World<'r> {
     pub(crate) pinned: Pinned,
     /// Everything recorded, in order.
     pub(crate) events: Vec<Recorded>,
-    rules: &'r dyn Rules,
+    pub(crate) rules: &'r dyn Rules,
     /// What everything recorded folds to.
     pub(crate) rows: BTreeMap<StreamId, Stored>,
     keys: BTreeSet<(Key, StreamId)>,

@@ -283,6 +283,7 @@ fn an_error_text_is_cut_and_a_result_over_the_limit_refused(subject: &dyn Subjec
             error: Some("é".repeat(error)),
             result: Some(format!("\"{}\"", "x".repeat(result - 2))),
             remote: None,
+            health: None,
             again: None,
         })
     };

@@ -147,7 +147,7 @@ fn unclaimed(asked: &Asked<'_>, action: ActionId) -> View {
     let view = asked.effect_as(&effect, |row| row.state = EffectState::Queued);
     Asked { view: &view, ..*asked }.row_as(&StreamId::action(action), |row| {
         if let Row::Action(row) = row {
-            row.state = ActionState::Queued { due: Timestamp::MIN };
+            row.state = ActionState::Queued { due: Timestamp::MIN, code: None };
         }
     })
 }

@@ -36,6 +36,13 @@ pub(super) fn judge(
             }
             judge.effect(row)
         }
+        Row::Route(row) => {
+            let destination = row.private.destination.as_ref();
+            if destination.is_some_and(|destination| tenant.route(destination) != stream) {
+                judge.misnamed("its destination");
+            }
+            Ok(())
+        }
         // What their names are made of is in no row.
         Row::Tool(_) | Row::Call(_) => Ok(()),
         Row::Policy(_) | Row::Store(_) => {
@@ -139,7 +146,8 @@ impl Judge<'_> {
                     EffectState::Queued => true,
                     EffectState::Ambiguous => !parked,
                     EffectState::Released => parked,
-                    _ => false,
+                    // Given up, and reserved since without an action.
+                    _ => parked && row.held != Some((operation.effect, effect.fence)),
                 },
                 Named::Absent => false,
                 Named::Unreadable => true,
@@ -156,7 +164,12 @@ impl Judge<'_> {
         let Some(operation) = &row.operation else { return Ok(()) };
         if let Named::Is(effect) = self.effect_row(operation.effect)?
             && effect.holder == id
-            && effect.state != EffectState::Released
+            && match effect.state {
+                EffectState::Queued => true,
+                EffectState::Released => false,
+                // An attempt that it does not name was reserved since, without an action.
+                _ => row.held == Some((operation.effect, effect.fence)),
+            }
         {
             self.find(code::ATTEMPT_DIFFERS, "was called off, and its effect was not");
         }

@@ -3,9 +3,6 @@
 use onceseal_core::action::ActionState;
 use onceseal_core::code::Code;
 use onceseal_core::id::ActionId;
-use onceseal_core::journal::{Body, Row};
-use onceseal_core::stream::StreamId;
-use onceseal_store::read::row_of;
 
 use crate::control::Control;
 use crate::error::Error;
@@ -28,18 +25,11 @@ pub struct Carried {
 impl Carried {
     /// Where an operation stands now; `None` if somebody has it.
     pub(super) fn now(control: &Control, action: ActionId) -> Result<Option<Carried>, Error> {
-        let stream = StreamId::action(action);
-        let found = control.store().read(|snapshot| {
-            let Some(stored) = row_of(snapshot.stream(&stream)?) else { return Ok(None) };
-            let newest = snapshot.events(&stream, stored.head.sequence, 1)?.pop();
-            Ok(Some((stored.row, newest.and_then(|stored| stored.event))))
-        })?;
-        let Some((Row::Action(row), Some(newest))) = found else { return Ok(None) };
-        let code = match (&row.state, newest.body) {
-            (ActionState::Queued { .. }, Body::ActionDelayed(data, _)) => Some(data.code),
-            (ActionState::Parked { code }, _) => Some(*code),
-            (ActionState::Ended { code, .. }, _) => *code,
-            (ActionState::Answered { .. }, _) => None,
+        let Some(row) = control.action_row(action)? else { return Ok(None) };
+        let code = match row.state {
+            ActionState::Queued { code: Some(code), .. } | ActionState::Parked { code } => Some(code),
+            ActionState::Ended { code, .. } => code,
+            ActionState::Answered { .. } => None,
             _ => return Ok(None),
         };
         let intent = row.private.intent;

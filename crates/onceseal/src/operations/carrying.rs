@@ -12,6 +12,7 @@ use onceseal_core::id::ActionId;
 use onceseal_core::json::{self, Limits, Object, Value};
 use onceseal_core::operation::{Claim, GiveBack, Next, Postpone};
 use onceseal_core::reply::{self, Attempt, Reply};
+use onceseal_core::route::Health;
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::{Span, Timestamp};
 use onceseal_core::tool::Recovery;
@@ -19,8 +20,8 @@ use onceseal_store::StoreError;
 
 use super::Operations;
 use super::checked::shown;
-use super::tool::{Job, Question, Tool, Word};
-use crate::attempt::{Again, Held};
+use super::tool::{Handler, Job, Question, Tool, Word};
+use crate::attempt::{Held, Judging, Sequel};
 use crate::claim::Unclaimed;
 use crate::control::Control;
 use crate::error::Error;
@@ -40,10 +41,15 @@ const ASK_AGAIN: Duration = Duration::from_secs(10);
 /// failed together do not come again together.
 pub(super) fn pause(attempts: u64) -> Duration {
     let doubled = PAUSES.0.saturating_mul(1 << attempts.saturating_sub(1).min(16)).min(PAUSES.1);
+    doubled.mul_f64(0.8 + 0.4 * f64::from(spread()) / 255.0)
+}
+
+/// A random number that spreads a pause.
+fn spread() -> u8 {
     let mut byte = [0; 1];
     // Without random numbers it is not spread, which is no harm.
     let _ = getrandom::fill(&mut byte);
-    doubled.mul_f64(0.8 + 0.4 * f64::from(byte[0]) / 255.0)
+    byte[0]
 }
 
 /// Carries an operation out as far as it can be now. What stands in the way is
@@ -179,16 +185,11 @@ async fn attempted(
     }
     let secrets = secrets_under(control, job.policy, tool.name(), &arguments).await?;
     let (handler, fence) = (tool.clone(), attempt.fence);
-    let again: Again = Arc::new(move |failure| match failure {
-        // If the contract lets it be made again, then not at once.
-        Some(failure @ Failure::Unknown { .. }) => {
-            let again = handler.handler().again(failure, fence);
-            Some(Span::from_std(again.unwrap_or_else(|| pause(fence))))
-        }
-        Some(failure) => handler.handler().again(failure, fence).map(Span::from_std),
-        None => Some(Span::from_std(pause(fence))),
+    let judging: Judging = Arc::new(move |failure| match failure {
+        Some(failure) => sequel(handler.handler(), failure, fence),
+        None => Sequel { again: Some(Span::from_std(pause(fence))), health: None },
     });
-    let held = Held::of_worker(control, attempt, asked, again);
+    let held = Held::of_worker(control, attempt, asked, judging);
     let (key, provider_key) = (job.intent.key, job.provider_key);
     let performed = held
         .perform(control, arguments, &secrets, async |call| {
@@ -202,6 +203,19 @@ async fn attempted(
         Ok(_) | Err(Error::NotExecuted { .. } | Error::Unknown { unrecorded: None, .. }) => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+fn sequel(handler: &dyn Handler, failure: &Failure, attempts: u64) -> Sequel {
+    let again = match (handler.again(failure, attempts), failure) {
+        // If the contract lets it be made again, then not at once.
+        (None, Failure::Unknown { .. }) => Some(pause(attempts)),
+        (again, _) => again,
+    };
+    let health = handler.reached(failure).map(|answered| match answered {
+        true => Health::Well,
+        false => Health::Ill { spread: spread() },
+    });
+    Sequel { again: again.map(Span::from_std), health }
 }
 
 /// Why the operation is not to be attempted now, if anything says so.

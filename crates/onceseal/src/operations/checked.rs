@@ -72,6 +72,10 @@ impl<H: Handler> Handler for Checked<H> {
     fn again(&self, failure: &Failure, attempts: u64) -> Option<Duration> {
         self.handler.again(failure, attempts)
     }
+
+    fn reached(&self, failure: &Failure) -> Option<bool> {
+        self.handler.reached(failure)
+    }
 }
 
 /// What is kept of a result: itself, or what stands in for one that is not such

@@ -14,7 +14,7 @@ use super::tool::Handler;
 use super::{Tool, ToolError};
 
 /// What of a contract may be written in the file.
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "revisions",
     "recovery",
     "key_ttl",
@@ -23,6 +23,7 @@ const KEYS: [&str; 16] = [
     "lease",
     "deadline",
     "request_timeout",
+    "destination",
     "input",
     "output",
     "output_bytes",
@@ -53,6 +54,15 @@ enum Kind {
 }
 
 impl Kind {
+    /// What it depends on, where the contract does not say.
+    fn destination(&self) -> String {
+        match self {
+            Kind::Command(program) => program.destination().to_owned(),
+            #[cfg(feature = "http")]
+            Kind::Http(remote) => remote.destination(),
+        }
+    }
+
     /// Whether it can do what the contract supposes.
     fn suits(&self, contract: &tool::Contract) -> Result<(), String> {
         let asks = matches!(contract.recovery, Recovery::Ask { .. });
@@ -105,7 +115,9 @@ impl Declared {
             return Err(format!("`{unknown}` is not known; known are {}", KEYS.join(", ")));
         }
         let kind = match (entry.get("command"), entry.get("http")) {
-            (Some(Value::Object(command)), None) => Kind::Command(Box::new(Program::parse(command, directory)?)),
+            (Some(Value::Object(command)), None) => {
+                Kind::Command(Box::new(Program::parse(command, directory)?))
+            }
             #[cfg(feature = "http")]
             (None, Some(Value::Object(http))) => Kind::Http(Box::new(Remote::parse(http)?)),
             #[cfg(not(feature = "http"))]
@@ -117,6 +129,9 @@ impl Declared {
         let rules = Rules::parse(entry)?;
         let mut contract = entry.clone();
         contract.insert("name", name);
+        if contract.get("destination").is_none() {
+            contract.insert("destination", kind.destination());
+        }
         let compiled = tool::Tool::compile(&contract).map_err(|error| error.to_string())?;
         kind.suits(&compiled.contract)?;
         Ok(Declared { contract, kind, rules })

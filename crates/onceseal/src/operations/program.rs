@@ -130,6 +130,11 @@ impl Program {
         })
     }
 
+    /// What it depends on, where the contract does not say.
+    pub(super) fn destination(&self) -> &str {
+        &self.run.program
+    }
+
     /// Whether it can be asked what it knows of an attempt.
     pub(super) const fn can_be_asked(&self) -> bool {
         self.status.is_some()
@@ -206,6 +211,17 @@ impl Handler for Program {
             Failure::NotExecuted { code: Some(code), .. } if code.starts_with("exit_") => None,
             Failure::NotExecuted { code: Some(code), .. } if code == "not_filled" => None,
             _ => Some(pause(attempts)),
+        }
+    }
+
+    /// A code that the contract does not list may mean anything.
+    fn reached(&self, failure: &Failure) -> Option<bool> {
+        let (Failure::NotExecuted { code, .. } | Failure::Unknown { code, .. }) = failure;
+        match (code.as_deref()?, failure) {
+            (code, Failure::NotExecuted { .. }) if code.starts_with("exit_") => Some(true),
+            ("program_not_found" | "permission_denied" | "no_such_directory" | "not_started", _)
+            | ("timed_out" | "deadline", _) => Some(false),
+            _ => None,
         }
     }
 }

@@ -143,6 +143,16 @@ impl Remote {
         self.status.is_some()
     }
 
+    /// Where its requests go, in the one form that each place has.
+    pub(super) fn destination(&self) -> String {
+        let url = self.request.url.start();
+        let host = url.find("://").map_or(0, |at| at + 3);
+        let end = url[host..].find(['/', '?', '#']).map_or(url.len(), |at| host + at);
+        let origin = url[..end].to_ascii_lowercase();
+        let usual = if origin.starts_with("https:") { ":443" } else { ":80" };
+        origin.strip_suffix(usual).unwrap_or(&origin).to_owned()
+    }
+
     pub(super) fn with(&self, client: Client) -> Reached {
         Reached { remote: self.clone(), client }
     }
@@ -294,6 +304,20 @@ impl Handler for Reached {
                 None
             }
             _ => Some(pause(attempts)),
+        }
+    }
+
+    fn reached(&self, failure: &Failure) -> Option<bool> {
+        let (Failure::NotExecuted { code, .. } | Failure::Unknown { code, .. }) = failure;
+        match (code.as_deref()?, failure) {
+            // What the contract lists is an answer like any other.
+            (code, Failure::NotExecuted { .. }) if code.starts_with("status_") => Some(true),
+            // RFC 9110, section 15.6, and RFC 6585, section 4.
+            (code, _) if code.starts_with("status_5") || code == "status_429" => Some(false),
+            (code, _) if code.starts_with("status_") => Some(true),
+            // Nothing was to be sent, or nobody is trusted here.
+            ("not_filled" | "invalid_request" | "no_root_certificates", _) => None,
+            _ => Some(false),
         }
     }
 }

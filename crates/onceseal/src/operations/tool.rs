@@ -76,6 +76,17 @@ pub trait Handler: Send + Sync + 'static {
         let _ = (failure, attempts);
         None
     }
+
+    /// Whether a failed attempt reached the contract's `destination`: `true` if
+    /// that answered, be it with a no, `false` if it could not be reached or
+    /// could take on no more. `None`: it says neither, as what was not executed
+    /// unless this says otherwise.
+    fn reached(&self, failure: &Failure) -> Option<bool> {
+        match failure {
+            Failure::Unknown { .. } => Some(false),
+            Failure::NotExecuted { .. } => None,
+        }
+    }
 }
 
 /// What a handler carries out.

@@ -54,6 +54,7 @@ fn settled(control: &Control, id: &str) -> Reply {
         error: None,
         result,
         remote: None,
+        health: None,
         again: None,
     };
     control.store().run(Command::Settle(settle)).expect("settled")
@@ -140,6 +141,7 @@ fn a_stream_longer_than_a_page_is_followed_over_its_pages() {
                 error,
                 result: None,
                 remote: None,
+                health: None,
                 again: None,
             };
             control.store().run(Command::Settle(settle)).expect("settled");

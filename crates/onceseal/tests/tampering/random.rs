@@ -14,6 +14,7 @@ use onceseal::core::id::{ActionId, ApprovalId};
 use onceseal::core::journal::Kind;
 use onceseal::core::json::Object;
 use onceseal::core::reply::{Attempt, Question, Reply};
+use onceseal::core::route::Health;
 use onceseal::core::store::Note;
 use onceseal::core::time::{Span, Timestamp};
 use onceseal::store::clock::ManualClock;
@@ -27,21 +28,55 @@ use crate::sample::{host, policy, wait};
 /// One thing done; numbers choose among what there is.
 #[derive(Debug, Clone)]
 enum Step {
-    Run { name: &'static str, id: u8, reach: Reach },
-    Resume { action: u8, reach: Reach },
-    Reserve { id: u8 },
-    Begin { attempt: u8 },
-    Renew { attempt: u8 },
-    Settle { attempt: u8, outcome: Outcome },
-    Reconcile { attempt: u8, committed: bool },
-    Resolve { attempt: u8, happened: bool },
-    Answer { approval: u8, person: u8, said: Said },
-    Revoke { approval: u8 },
-    Policy { which: u8 },
+    Run {
+        name: &'static str,
+        id: u8,
+        reach: Reach,
+    },
+    Resume {
+        action: u8,
+        reach: Reach,
+    },
+    Reserve {
+        id: u8,
+    },
+    Begin {
+        attempt: u8,
+    },
+    Renew {
+        attempt: u8,
+    },
+    Settle {
+        attempt: u8,
+        outcome: Outcome,
+    },
+    Reconcile {
+        attempt: u8,
+        committed: bool,
+    },
+    Resolve {
+        attempt: u8,
+        happened: bool,
+    },
+    Answer {
+        approval: u8,
+        person: u8,
+        said: Said,
+    },
+    Revoke {
+        approval: u8,
+    },
+    Policy {
+        which: u8,
+    },
     Note,
     Sweep,
-    Pass { seconds: u16 },
+    Pass {
+        seconds: u16,
+    },
     Operation(Doing),
+    /// No destination can be reached, for so long that circuits open.
+    Outage,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -65,6 +100,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Sweep),
         2 => (1..4_000u16).prop_map(|seconds| Step::Pass { seconds }),
         24 => doing().prop_map(Step::Operation),
+        2 => Just(Step::Outage),
     ]
 }
 
@@ -144,6 +180,10 @@ impl World<'_> {
                 return None;
             }
             Step::Operation(doing) => self.operation(doing)?,
+            Step::Outage => {
+                self.outage();
+                return None;
+            }
             Step::Pass { seconds } => {
                 self.clock.advance(i64::from(seconds) * 1_000_000);
                 return None;
@@ -191,7 +231,17 @@ impl World<'_> {
             Outcome::Committed => (None, Some("{\"ok\":true}".to_owned())),
             Outcome::Failed | Outcome::Ambiguous => (Some("no luck".to_owned()), None),
         };
-        Command::Settle(Settle { attempt, outcome, code: None, error, result, remote: None, again: None })
+        let health = (outcome == Outcome::Ambiguous).then_some(Health::Ill { spread: 127 });
+        Command::Settle(Settle {
+            attempt,
+            outcome,
+            code: None,
+            error,
+            result,
+            remote: None,
+            health,
+            again: None,
+        })
     }
 
     fn held(&self, number: u8) -> Option<Holding> {

@@ -269,6 +269,7 @@ fn an_action_that_came_to_something_else_than_its_effect_is_found() {
         error: None,
         result: None,
         remote: None,
+        health: None,
         again: None,
     };
     store.run(Command::Settle(settle)).expect("settled");

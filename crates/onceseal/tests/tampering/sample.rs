@@ -151,6 +151,7 @@ fn attempts(control: &Control, clock: &ManualClock) {
         error,
         result: None,
         remote: None,
+        health: None,
         again: None,
     };
     let late = control.store().run(Command::Settle(settle)).expect("kept");

@@ -91,6 +91,7 @@ pub(super) fn late_worker(stage: &Stage) -> Result<Outcome, CliError> {
         error: None,
         result: None,
         remote: None,
+        health: None,
         again: None,
     };
     let late = match wait(stage.control.submit(Command::Settle(late)))?? {

@@ -242,11 +242,12 @@ fn oldest(
     let made = |row: &Row| match row {
         // Since when nothing has been done about it.
         Row::Action(row) => match row.state {
-            ActionState::Queued { due } => due,
+            ActionState::Queued { due, .. } => due,
             _ => row.updated_at,
         },
         Row::Approval(row) => row.created_at,
         Row::Effect(row) => row.updated_at,
+        Row::Route(row) => row.created_at,
         Row::Policy(_) | Row::Store(_) | Row::Tool(_) | Row::Call(_) => row.updated_at(),
     };
     let mut filter = Filter { state, ..Filter::default() };
@@ -313,7 +314,7 @@ fn parked(control: &Control) -> Check {
 /// Operations that are due and that nobody has taken.
 fn overdue(control: &Control) -> Check {
     let before = control.store().now() - TAKEN_WITHIN;
-    let is_overdue = |row: &Row| matches!(row, Row::Action(row) if matches!(row.state, ActionState::Queued { due } if due < before));
+    let is_overdue = |row: &Row| matches!(row, Row::Action(row) if matches!(row.state, ActionState::Queued { due, .. } if due < before));
     match oldest(control, StreamKind::Action, "queued", is_overdue) {
         Ok(None) => Check::new("overdue", Verdict::Ok, "no operation waits for a worker in vain"),
         Ok(Some((count, since))) => {

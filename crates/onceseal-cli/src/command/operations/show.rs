@@ -144,7 +144,10 @@ fn text(control: &Control, id: ActionId, row: &ActionRow, effect: Option<&Effect
         ActionState::Parked { code } => {
             rows.push(("why", format!("{code}: {}", code.sentence())));
         }
-        ActionState::Queued { due } => rows.push(("due", due.to_string())),
+        ActionState::Queued { due, code } => {
+            rows.push(("due", due.to_string()));
+            rows.extend(code.map(|code| ("why", format!("{code}: {}", code.sentence()))));
+        }
         _ => {}
     }
     let (proposal, intent) = (row.private.proposal.as_ref(), row.private.intent.as_deref());

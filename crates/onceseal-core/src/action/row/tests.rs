@@ -37,7 +37,7 @@ fn states() -> Vec<ActionState> {
         ActionState::Ready { until: AT },
         ActionState::Waiting { approval: APPROVAL },
         ActionState::Running { fence: 1 },
-        ActionState::Queued { due: AT },
+        ActionState::Queued { due: AT, code: None },
         ActionState::Parked { code: Code::NotExecuted },
     ];
     let ended = |&result: &Answer| ActionState::Ended { result, code: None, receipt: FIRST };

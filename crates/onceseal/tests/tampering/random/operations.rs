@@ -2,11 +2,13 @@
 
 use onceseal::core::code::Code;
 use onceseal::core::command::Command;
-use onceseal::core::effect::Holding;
+use onceseal::core::effect::{Holding, Outcome, Settle};
 use onceseal::core::json::{self, Limits, Value};
 use onceseal::core::operation::{
     CallIdentity, Cancel, Claim, Dispatch, GiveBack, Next, Postpone, Query, Retry, Revisions, Scope,
 };
+use onceseal::core::reply::Reply;
+use onceseal::core::route::{CloseRoute, Health, OPENS_AFTER};
 use onceseal::core::time::Span;
 use onceseal::core::tool::{Declare, Tool};
 use proptest::prelude::*;
@@ -26,6 +28,7 @@ pub(super) enum Doing {
     Query { reference: u8, id: u8, call: u8 },
     Retry { action: u8 },
     Cancel { action: u8 },
+    CloseRoute,
 }
 
 pub(super) fn doing() -> impl Strategy<Value = Doing> {
@@ -44,15 +47,17 @@ pub(super) fn doing() -> impl Strategy<Value = Doing> {
         2 => (any::<u8>(), 0..4u8, 0..8u8).prop_map(|(reference, id, call)| Doing::Query { reference, id, call }),
         2 => any::<u8>().prop_map(|action| Doing::Retry { action }),
         1 => any::<u8>().prop_map(|action| Doing::Cancel { action }),
+        1 => Just(Doing::CloseRoute),
     ]
 }
 
 /// Contracts of `pay` and `ship`: nothing is made again, or with the same key,
-/// or once the remote has been asked, or only where a business rule permits.
+/// or once the remote has been asked, or only where a business rule permits; at
+/// a destination that has a circuit, or at none.
 fn contract_of(which: u8) -> Tool {
     let text = match which {
-        0 => r#"{"name":"pay"}"#,
-        1 => r#"{"name":"pay","recovery":"same_key","key_ttl":"1h"}"#,
+        0 => r#"{"name":"pay","destination":"bank"}"#,
+        1 => r#"{"name":"pay","destination":"bank","recovery":"same_key","key_ttl":"1h"}"#,
         2 => r#"{"name":"pay","recovery":"ask","settle":"2m"}"#,
         _ => r#"{"name":"ship","business_rule":"in stock","recovery":"ask","settle":"2m"}"#,
     };
@@ -135,6 +140,33 @@ impl World<'_> {
             Doing::Cancel { action: number } => {
                 Command::Cancel(Cancel { action: action(number)?, person, reason })
             }
+            Doing::CloseRoute => {
+                Command::CloseRoute(CloseRoute { destination: "bank".to_owned(), person, reason })
+            }
         })
+    }
+
+    /// Attempts what is due as often as opens a circuit, and reaches nothing.
+    pub(super) fn outage(&self) {
+        let store = self.control.store();
+        for _ in 0..OPENS_AFTER {
+            for number in 0..=u8::try_from(self.actions.len()).unwrap_or(u8::MAX) {
+                let claim = self.operation(Doing::Claim { action: number, contract: 0, begin: true });
+                let Some(claim) = claim else { return };
+                let Reply::Claimed(attempt, _) = store.run(claim).expect("an answer") else { continue };
+                let settle = Settle {
+                    attempt: Holding::from(&*attempt),
+                    outcome: Outcome::Failed,
+                    code: Some("connect".to_owned()),
+                    error: None,
+                    result: None,
+                    health: Some(Health::Ill { spread: 0 }),
+                    remote: None,
+                    again: Some(Span::ZERO),
+                };
+                store.run(Command::Settle(settle)).expect("an answer");
+                break;
+            }
+        }
     }
 }
