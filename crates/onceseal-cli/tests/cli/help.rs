@@ -43,6 +43,8 @@ pub(crate) const COMMANDS: &[&[&str]] = &[
     &["operations", "show"],
     &["operations", "retry"],
     &["operations", "cancel"],
+    &["operations", "routes"],
+    &["operations", "close-route"],
     &["worker"],
     &["audit"],
     &["bench"],
