@@ -315,3 +315,6 @@ fn found<'a>(steps: &[String], value: &'a Value) -> Option<&'a Value> {
         _ => None,
     })
 }
+
+#[cfg(test)]
+mod tests;
