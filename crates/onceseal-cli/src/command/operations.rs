@@ -1,6 +1,7 @@
 //! `operations`: actions that a worker carries out.
 
 mod case;
+mod routes;
 mod show;
 
 use std::path::PathBuf;
@@ -62,6 +63,13 @@ pub(crate) enum Operations {
     Retry(Word),
     /// Call an operation off, nothing of which may have happened
     Cancel(Word),
+    /// List destinations that do not answer: nothing is attempted there for a while
+    ///
+    /// After five attempts in a row that could not reach their destination, or found it overloaded, operations that go
+    /// there are put off, and one of them is attempted from time to time to see whether it answers.
+    Routes,
+    /// Say that a destination answers again: what goes there is attempted when it is due
+    CloseRoute(routes::Close),
 }
 
 /// An operation to store.
@@ -124,6 +132,8 @@ pub(crate) fn run(context: &Context, operations: Operations) -> Result<ExitCode,
         Operations::Show(show) => show::run(context, &show),
         Operations::Retry(word) => said(context, &word, true),
         Operations::Cancel(word) => said(context, &word, false),
+        Operations::Routes => routes::routes(context),
+        Operations::CloseRoute(close) => routes::close(context, &close),
     }
 }
 

@@ -45,6 +45,8 @@ pub(crate) const COMMANDS: &[&[&str]] = &[
     &["operations", "show"],
     &["operations", "retry"],
     &["operations", "cancel"],
+    &["operations", "routes"],
+    &["operations", "close-route"],
     &["worker"],
     &["sim"],
     &["sim", "act"],

@@ -61,6 +61,7 @@ fn every_command_prints_a_document_where_there_is_nothing_to_tell_too() {
         &["receipts", "list"],
         &["events"],
         &["operations", "list"],
+        &["operations", "routes"],
         &["doctor"],
         &["doctor", "--accept-went-back", "--reason", "x"],
         &["policy", "check"],

@@ -141,6 +141,7 @@ fn tools_that_cannot_be_are_refused_with_the_reason() {
         ("refund: { http: { url: \"https://x:99999/y\" } }", "http: "),
         ("refund: { command: { run: [sh, --, \"{secret:KEY}\"] } }", "everybody sees"),
         ("refund: {}", "one of command and http is needed"),
+        ("refund: { destination: [], command: { run: [sh] } }", "destination: must be one line"),
         ("refund: { http: { url: \"https://{host}/x\" } }", "a host without placeholders"),
         ("refund: { http: { url: \"http://127.0.0.1:1/y\" } }", "127.0.0.1 is this machine or on its link"),
         ("refund: { http: { url: \"http://LocalHost/y\" } }", "LocalHost is this machine"),
@@ -285,12 +286,13 @@ tools:
       allow: [127.0.0.1]
 "
         ));
-        for n in 0..5 {
+        // Fewer than open a circuit.
+        for n in 0..4 {
             project.ok(&dispatch(&format!("payment=lose{n}"), "amount:=1", &format!("k{n}")));
         }
         let mut worker = project.command(&["worker"]).stderr(Stdio::piped()).spawn().expect("a worker");
         line(&mut worker);
-        while project.items(&["operations", "list", "--state", "committed"]).len() < 5 {
+        while project.items(&["operations", "list", "--state", "committed"]).len() < 4 {
             assert!(worker.try_wait().expect("it runs").is_none());
         }
         let pid = rustix::process::Pid::from_child(&worker);
@@ -298,7 +300,7 @@ tools:
         assert!(worker.wait().expect("it ends").success());
         let paid = service.paid();
         let payments: BTreeSet<_> = paid.iter().map(|entry| entry.payment.clone()).collect();
-        assert_eq!((paid.len(), payments.len(), service.counts().lost), (5, 5, 5), "{recovery}");
+        assert_eq!((paid.len(), payments.len(), service.counts().lost), (4, 4, 4), "{recovery}");
         let committed = project.items(&["operations", "list", "--state", "committed"]);
         let receipt = committed[0]["receipt"].as_str().expect("a receipt");
         let document = project.json(&["receipts", "show", receipt]);
@@ -351,5 +353,47 @@ fn ua_011_what_a_killed_worker_was_doing_is_done_by_the_next_with_the_same_key()
     let keys = project.read("keys");
     let keys: Vec<&str> = keys.lines().collect();
     assert!(keys.len() == 2 && keys[0] == keys[1], "{keys:?}");
+    assert_eq!(project.json(&["audit"])["clean"], true);
+}
+
+#[test]
+fn what_goes_to_a_destination_that_does_not_answer_waits_and_a_person_may_say_that_it_does() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    // Nobody listens there any more.
+    drop(listener);
+    let project = Project::new();
+    let url = format!("http://{address}/refunds/{{payment}}");
+    project
+        .set_policy(&format!("{POLICY}\ntools:\n  refund:\n    http:\n      url: {url}\n      body: {{}}\n      allow: [127.0.0.1]\n"));
+    for n in 0..6 {
+        project.ok(&dispatch(&format!("payment=p{n}"), "amount:=1", &format!("k{n}")));
+    }
+    assert!(project.ok(&["operations", "routes"]).all().contains("no destinations that do not answer"));
+    project.ok(&["worker", "--until-dry", "--at-once", "1"]);
+    let queued = project.items(&["operations", "list", "--state", "queued"]);
+    assert_eq!(queued.len(), 6, "nothing is parked, and nothing has failed");
+    let last = &queued[5];
+    assert_eq!((last["code"].as_str(), last["attempt"].as_u64()), (Some("route_open"), None));
+    let shown = project.ok(&["operations", "show", last["action"].as_str().expect("an action")]).stdout;
+    assert!(shown.contains("route_open: its destination did not answer"), "{shown}");
+    assert!(project.ok(&["operations", "list"]).stdout.contains("route_open"));
+
+    let destination = format!("http://{address}");
+    let routes = project.items(&["operations", "routes"]);
+    assert_eq!((routes.len(), routes[0]["destination"].as_str()), (1, Some(&*destination)));
+    assert_eq!((routes[0]["state"].as_str(), routes[0]["times"].as_u64()), (Some("open"), Some(1)));
+    let told = project.ok(&["operations", "routes"]).all();
+    assert!(told.contains(&format!("close-route {destination}")), "{told}");
+    assert!(project.ok(&["doctor"]).stdout.contains("1 destination not answering"));
+
+    let close = |destination: &str, reason| {
+        project.run(&["operations", "close-route", destination, "--reason", reason, "--json"])
+    };
+    assert_eq!(close("http://elsewhere", "seen").error()["code"], "route_unknown");
+    assert_eq!(close(&destination, " ").error()["code"], "out_of_bounds");
+    assert_eq!(close(&destination, "it is up").document()["changed"], true);
+    assert_eq!(close(&destination, "it is up").document()["changed"], false);
+    assert_eq!(project.items(&["operations", "routes"]).len(), 0);
     assert_eq!(project.json(&["audit"])["clean"], true);
 }

@@ -253,3 +253,34 @@ pub(super) fn codes<N: Ord + Copy + TryFrom<i64>>(
         Some(_) => Err(wrong()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::{Ended, SpawnErrorKind, classify};
+
+    #[test]
+    fn a_program_that_cannot_run_or_does_not_end_counts_and_no_definite_no_does() {
+        let mut document = Object::new();
+        document.insert("run", Value::List(vec!["refund".into()]));
+        let program = Program::parse(&document, Path::new("/")).expect("a program");
+        assert_eq!(program.destination(), "refund");
+        for (ended, expected) in [
+            (Ended::NotStarted(SpawnErrorKind::ProgramNotFound), Some(false)),
+            (Ended::NotStarted(SpawnErrorKind::PermissionDenied), Some(false)),
+            (Ended::NotStarted(SpawnErrorKind::NoSuchDirectory), Some(false)),
+            (Ended::NotStarted(SpawnErrorKind::System(None)), Some(false)),
+            (Ended::TimedOut, Some(false)),
+            (Ended::Exit(75), Some(true)),
+            (Ended::Exit(1), None),
+            (Ended::Signal(9), None),
+            (Ended::Lost, None),
+            (Ended::NotStarted(SpawnErrorKind::NulByte), None),
+            (Ended::NotStarted(SpawnErrorKind::DeadlinePassed), None),
+        ] {
+            let outcome = classify(&ended, &BTreeSet::from([75]));
+            let failure = outcome.executed(Value::Null, "").expect_err("it failed");
+            assert_eq!(program.reached(&failure), expected, "{ended:?}");
+        }
+    }
+}

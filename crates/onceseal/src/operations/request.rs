@@ -365,3 +365,6 @@ fn name(value: &Value) -> Option<String> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,7 @@ mod policies;
 mod processes;
 mod receipts;
 mod results;
+mod routes;
 mod secrets;
 mod support;
 mod sweeping;

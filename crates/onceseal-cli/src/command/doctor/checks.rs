@@ -7,6 +7,7 @@ use onceseal::core::approval::Status;
 use onceseal::core::effect::EffectState;
 use onceseal::core::journal::Row;
 use onceseal::core::policy::{ActivePolicy, Severity};
+use onceseal::core::route::{RouteRow, RouteState};
 use onceseal::core::stream::StreamKind;
 use onceseal::core::time::{Span, Timestamp};
 use onceseal::store::SCHEMA_VERSION;
@@ -167,7 +168,7 @@ fn store(control: &Control, config: Option<&Config>, checks: &mut Vec<Check>) {
     checks.push(waiting(control));
     checks.push(unknown(control));
     checks.push(lapsed(control));
-    checks.extend([parked(control), overdue(control)]);
+    checks.extend([parked(control), overdue(control), destinations(control)]);
 }
 
 fn seen(control: &Control) -> Check {
@@ -247,8 +248,7 @@ fn oldest(
         },
         Row::Approval(row) => row.created_at,
         Row::Effect(row) => row.updated_at,
-        Row::Route(row) => row.created_at,
-        Row::Policy(_) | Row::Store(_) | Row::Tool(_) | Row::Call(_) => row.updated_at(),
+        Row::Policy(_) | Row::Store(_) | Row::Tool(_) | Row::Call(_) | Row::Route(_) => row.updated_at(),
     };
     let mut filter = Filter { state, ..Filter::default() };
     let mut since = Vec::new();
@@ -326,6 +326,36 @@ fn overdue(control: &Control) -> Check {
             Check::new("overdue", Verdict::Warn, detail).next("onceseal operations list --state queued")
         }
         Err(error) => failed("overdue", &error),
+    }
+}
+
+/// Destinations at which nothing is attempted for a while.
+fn destinations(control: &Control) -> Check {
+    let stopped = match control.stopped_routes() {
+        Ok(stopped) => stopped,
+        Err(error) => return failed("destinations", &error),
+    };
+    if !stopped.unreadable.is_empty() {
+        let detail = format!(
+            "what is known of {} cannot be read, so nothing is attempted there",
+            counted(stopped.unreadable.len(), "destination")
+        );
+        return Check::new("destinations", Verdict::Fail, detail).next("onceseal audit");
+    }
+    let since = |row: &RouteRow| match row.state {
+        RouteState::Open { since, .. } => Some(since),
+        RouteState::Closed { .. } => None,
+    };
+    match stopped.open.iter().filter_map(since).min() {
+        None => Check::new("destinations", Verdict::Ok, "operations are attempted wherever they go"),
+        Some(oldest) => {
+            let (n, age) = (stopped.open.len(), age(control.store().now().since(oldest)));
+            let detail = format!(
+                "{} not answering, the first for {age}: operations that go there wait",
+                counted(n, "destination")
+            );
+            Check::new("destinations", Verdict::Warn, detail).next("onceseal operations routes")
+        }
     }
 }
 
