@@ -10,7 +10,7 @@ use onceseal::core::id::ActionId;
 use onceseal::core::json::{self, Limits, Value};
 use onceseal::core::route::OPENS_AFTER;
 use onceseal::operations::{Answering, Handler, Job, Operations, Tool};
-use onceseal::{Executed, Failure};
+use onceseal::{Failure, Performed};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::support::{World, bot};
@@ -28,7 +28,7 @@ struct Bank {
 struct Pays(Arc<Bank>);
 
 impl Handler for Pays {
-    fn perform(&self, _: Job) -> Answering<'_, Executed> {
+    fn perform(&self, _: Job) -> Answering<'_, Performed> {
         Box::pin(async {
             self.0.calls.fetch_add(1, Ordering::SeqCst);
             if self.0.down.load(Ordering::SeqCst) {
@@ -37,7 +37,7 @@ impl Handler for Pays {
             }
             self.0.arrived.notify_one();
             self.0.lets.acquire().await.expect("it stays open").forget();
-            Ok(Value::Null)
+            Ok(Value::Null.into())
         })
     }
 
