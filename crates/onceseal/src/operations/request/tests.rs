@@ -18,7 +18,7 @@ fn a_destination_is_scheme_host_and_port_in_one_form() {
         ("https://bank.example:443?id={id}", "https://bank.example"),
         ("https://bank.example:80/", "https://bank.example:80"),
         ("http://bank.example:80#a", "http://bank.example"),
-        ("http://[::1]:8080/x", "http://[::1]:8080"),
+        ("http://[2001:db8::1]:8080/x", "http://[2001:db8::1]:8080"),
         ("http://bank.example", "http://bank.example"),
     ] {
         assert_eq!(remote(url).destination(), destination, "{url}");
