@@ -180,16 +180,7 @@ pub fn host(name: &str) -> Identity {
 #[must_use]
 pub fn settle(attempt: &Attempt, outcome: Became) -> Command {
     let result = (outcome == Became::Committed).then(|| r#"{"ok":true}"#.to_owned());
-    Command::Settle(Settle {
-        attempt: Holding::from(attempt),
-        outcome,
-        code: None,
-        error: None,
-        result,
-        remote: None,
-        health: None,
-        again: None,
-    })
+    Command::Settle(Settle { result, ..Settle::new(Holding::from(attempt), outcome) })
 }
 
 /// The attempt that was handed out.

@@ -126,16 +126,8 @@ fn attempts(store: &Store) {
             Reply::Attempt(attempt) => {
                 let word = hear(&format!("attempt {}", attempt.fence)).expect("to settle");
                 assert_eq!(word, "settle");
-                let settled = store.run(Command::Settle(Settle {
-                    attempt: Holding::from(&attempt),
-                    outcome: Outcome::Failed,
-                    code: None,
-                    error: None,
-                    result: None,
-                    remote: None,
-                    health: None,
-                    again: None,
-                }));
+                let settled =
+                    store.run(Command::Settle(Settle::new(Holding::from(&attempt), Outcome::Failed)));
                 assert!(matches!(settled, Ok(Reply::Settled { .. })), "{settled:?}");
                 "settled".to_owned()
             }

@@ -297,14 +297,6 @@ fn unknown(attempt: &Attempt, code: &str, text: &str) -> Settle {
 }
 
 fn report(attempt: &Attempt, outcome: Outcome, code: &str, text: &str) -> Settle {
-    Settle {
-        attempt: Holding::from(attempt),
-        outcome,
-        code: Some(code.to_owned()),
-        error: Some(text.to_owned()),
-        result: None,
-        remote: None,
-        health: None,
-        again: None,
-    }
+    let (code, error) = (Some(code.to_owned()), Some(text.to_owned()));
+    Settle { code, error, ..Settle::new(Holding::from(attempt), outcome) }
 }

@@ -79,6 +79,23 @@ pub struct Settle {
     pub again: Option<Span>,
 }
 
+impl Settle {
+    /// A report of this outcome, with nothing said of it besides.
+    #[must_use]
+    pub const fn new(attempt: Holding, outcome: Outcome) -> Settle {
+        Settle {
+            attempt,
+            outcome,
+            code: None,
+            error: None,
+            result: None,
+            remote: None,
+            health: None,
+            again: None,
+        }
+    }
+}
+
 pub(crate) fn begin(case: &mut Case<'_>, begin: &Begin) -> Result<Reply, Halt> {
     let holding = begin.attempt;
     let Some(row) = case.view.effect(&holding.effect)?.cloned() else {

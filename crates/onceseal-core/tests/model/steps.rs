@@ -220,16 +220,7 @@ impl Protocol {
         };
         let action = |state: &State| state.ledger.action(hold.action).map(|row| row.state.clone());
         let (before, ended) = (effect(state), action(state));
-        let report = Settle {
-            attempt,
-            outcome,
-            code: None,
-            error: None,
-            result: None,
-            remote: None,
-            health: None,
-            again: None,
-        };
+        let report = Settle::new(attempt, outcome);
         let reply = self.submit(state, Command::Settle(report));
         if fenced && (effect(state) != before || action(state) != ended) {
             state.breaks(P04_FENCED);

@@ -177,16 +177,8 @@ fn begun_given_back(
         // Settled as not executed, which queues it anew.
         let attempt =
             onceseal_core::effect::Holding { effect: *stream, action: row.holder, fence: row.fence };
-        let report = Settle {
-            attempt,
-            outcome: Outcome::Failed,
-            code: None,
-            error: None,
-            result: None,
-            remote: None,
-            health: None,
-            again: Some(onceseal_core::time::Span::ZERO),
-        };
+        let report =
+            Settle { again: Some(onceseal_core::time::Span::ZERO), ..Settle::new(attempt, Outcome::Failed) };
         let report = Stamped { command: Command::Settle(report), ..command.clone() };
         verdict = decide(pinned, view, &report, now)?;
     }

@@ -61,16 +61,7 @@ impl World<'_> {
 
 /// A report with nothing beside the outcome.
 pub(crate) fn settle(attempt: Holding, outcome: Outcome) -> Settle {
-    Settle {
-        attempt,
-        outcome,
-        code: None,
-        error: None,
-        result: None,
-        remote: None,
-        health: None,
-        again: None,
-    }
+    Settle::new(attempt, outcome)
 }
 
 /// A person, as printed.

@@ -277,14 +277,9 @@ fn an_error_text_is_cut_and_a_result_over_the_limit_refused(subject: &dyn Subjec
     let taken = world.attempt(&pay("k"))?;
     let settle = |result: usize, error: usize| {
         Command::Settle(Settle {
-            attempt: Holding::from(&taken),
-            outcome: Outcome::Committed,
-            code: None,
             error: Some("é".repeat(error)),
             result: Some(format!("\"{}\"", "x".repeat(result - 2))),
-            remote: None,
-            health: None,
-            again: None,
+            ..Settle::new(Holding::from(&taken), Outcome::Committed)
         })
     };
     ensure_eq!(world.refused(settle(65_537, 0))?.code, Code::OutOfBounds, "a result over 64 KiB");

@@ -315,16 +315,7 @@ pub(super) fn to_settle(holding: Holding, outcome: Outcome) -> Command {
     let result = happened.then(|| "{\"done\":true}".to_owned());
     let error = (!happened).then(|| format!("error of {outcome} {}", holding.fence));
     let code = (!happened).then(|| "E1".to_owned());
-    Command::Settle(Settle {
-        attempt: holding,
-        outcome,
-        code,
-        error,
-        result,
-        remote: None,
-        health: None,
-        again: None,
-    })
+    Command::Settle(Settle { code, error, result, ..Settle::new(holding, outcome) })
 }
 
 pub(super) fn to_resolve(effect: StreamId, fence: u64, happened: bool) -> Command {

@@ -47,16 +47,7 @@ fn an_audit_writes_nothing() {
 fn settled(control: &Control, id: &str) -> Reply {
     let attempt = Holding::from(&attempt(control, id));
     let result = Some("{\"micros\":1767268800000001}".to_owned());
-    let settle = Settle {
-        attempt,
-        outcome: Outcome::Committed,
-        code: None,
-        error: None,
-        result,
-        remote: None,
-        health: None,
-        again: None,
-    };
+    let settle = Settle { result, ..Settle::new(attempt, Outcome::Committed) };
     control.store().run(Command::Settle(settle)).expect("settled")
 }
 
@@ -134,16 +125,7 @@ fn a_stream_longer_than_a_page_is_followed_over_its_pages() {
             control.store().run(Command::Begin(begin)).expect("begun");
             let attempt = Holding::from(&attempt);
             let (code, error) = (None, None);
-            let settle = Settle {
-                attempt,
-                outcome: Outcome::Failed,
-                code,
-                error,
-                result: None,
-                remote: None,
-                health: None,
-                again: None,
-            };
+            let settle = Settle { code, error, ..Settle::new(attempt, Outcome::Failed) };
             control.store().run(Command::Settle(settle)).expect("settled");
         }
         // More text than one page holds.

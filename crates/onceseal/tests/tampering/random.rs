@@ -232,16 +232,7 @@ impl World<'_> {
             Outcome::Failed | Outcome::Ambiguous => (Some("no luck".to_owned()), None),
         };
         let health = (outcome == Outcome::Ambiguous).then_some(Health::Ill { spread: 127 });
-        Command::Settle(Settle {
-            attempt,
-            outcome,
-            code: None,
-            error,
-            result,
-            remote: None,
-            health,
-            again: None,
-        })
+        Command::Settle(Settle { error, result, health, ..Settle::new(attempt, outcome) })
     }
 
     fn held(&self, number: u8) -> Option<Holding> {

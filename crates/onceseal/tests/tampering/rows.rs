@@ -262,16 +262,7 @@ fn an_action_that_came_to_something_else_than_its_effect_is_found() {
     let held = Holding::from(&attempt(&control, "torn"));
     control.close();
     let store = broken(&ground, |body| matches!(body, Body::EffectSettled(..)));
-    let settle = Settle {
-        attempt: held,
-        outcome: Outcome::Committed,
-        code: None,
-        error: None,
-        result: None,
-        remote: None,
-        health: None,
-        again: None,
-    };
+    let settle = Settle::new(held, Outcome::Committed);
     store.run(Command::Settle(settle)).expect("settled");
     store.close();
     assert_eq!(codes(&audited(&ground.read())), ["attempt_differs", "attempt_differs"]);

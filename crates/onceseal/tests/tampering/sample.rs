@@ -144,16 +144,7 @@ fn attempts(control: &Control, clock: &ManualClock) {
     control.store().run(Command::Reconcile(reconcile)).expect("reconciled");
     let (outcome, error) = (Outcome::Failed, Some("refused".to_owned()));
     let attempt = Holding::from(&lapsed);
-    let settle = Settle {
-        attempt,
-        outcome,
-        code: Some("no".to_owned()),
-        error,
-        result: None,
-        remote: None,
-        health: None,
-        again: None,
-    };
+    let settle = Settle { code: Some("no".to_owned()), error, ..Settle::new(attempt, outcome) };
     let late = control.store().run(Command::Settle(settle)).expect("kept");
     assert!(matches!(&late, Reply::Refused(refusal) if refusal.receipt.is_some()), "{late:?}");
     clock.advance(SECOND);

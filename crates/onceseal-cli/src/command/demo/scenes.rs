@@ -84,16 +84,7 @@ pub(super) fn late_worker(stage: &Stage) -> Result<Outcome, CliError> {
     let reason = "the provider has no such refund".to_owned();
     wait(stage.control.resolve(key, Some(stalled.fence), false, reason, None, Control::account()))??;
     stage.pay(refund(&stage.control, "second-worker", "txn_5", SMALL), "txn_5")??;
-    let late = Settle {
-        attempt: stalled,
-        outcome: Reported::Committed,
-        code: None,
-        error: None,
-        result: None,
-        remote: None,
-        health: None,
-        again: None,
-    };
+    let late = Settle::new(stalled, Reported::Committed);
     let late = match wait(stage.control.submit(Command::Settle(late)))?? {
         Reply::Refused(refusal) => Some(refusal.code),
         _ => None,

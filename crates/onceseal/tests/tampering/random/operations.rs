@@ -155,14 +155,10 @@ impl World<'_> {
                 let Some(claim) = claim else { return };
                 let Reply::Claimed(attempt, _) = store.run(claim).expect("an answer") else { continue };
                 let settle = Settle {
-                    attempt: Holding::from(&*attempt),
-                    outcome: Outcome::Failed,
                     code: Some("connect".to_owned()),
-                    error: None,
-                    result: None,
                     health: Some(Health::Ill { spread: 0 }),
-                    remote: None,
                     again: Some(Span::ZERO),
+                    ..Settle::new(Holding::from(&*attempt), Outcome::Failed)
                 };
                 store.run(Command::Settle(settle)).expect("an answer");
                 break;
