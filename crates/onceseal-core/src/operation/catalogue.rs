@@ -1,8 +1,10 @@
 //! What a model may be told of a "no": a fixed code, a fixed sentence, and what
 //! it may do next. Nothing of another principal, of the store or of a rule.
 
+use crate::action::Answer;
 use crate::code::Code;
 use crate::record::word;
+use crate::reply::Standing;
 
 word! {
     /// What kind of "no" it is.
@@ -122,6 +124,21 @@ catalogue! {
 }
 
 impl ModelCode {
+    /// What a model is told of where an operation stands; `None`: it was done.
+    #[must_use]
+    pub const fn of_standing(standing: &Standing) -> Option<ModelCode> {
+        match standing {
+            Standing::Ended { result: Answer::Committed, .. } => None,
+            Standing::Ended { result: Answer::Ambiguous, .. }
+            | Standing::Queued { .. }
+            | Standing::Running { .. }
+            // A person may still have it carried out.
+            | Standing::Parked { .. }
+            | Standing::Unknown => Some(ModelCode::OutcomeUnknown),
+            Standing::Ended { .. } => Some(ModelCode::ToolError),
+        }
+    }
+
     /// After how many milliseconds it may be called again.
     #[must_use]
     pub const fn retry_after_ms(self) -> Option<u32> {

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use onceseal_core::action::{Answer, Principal};
+use onceseal_core::action::Principal;
 use onceseal_core::code::Code;
 use onceseal_core::effect::RemoteReceipt;
 use onceseal_core::hash::Hash;
@@ -162,12 +162,12 @@ impl Asked {
         let news = match &answer {
             Ok(now) => {
                 downstream.status_ref = Some(now.status_ref.clone());
-                match outcome(control, now).await? {
-                    None => News::No(unfinished(&now.standing)),
-                    Some(Outcome { value: Some(value), .. }) if is_withheld(&value) => {
+                match (ModelCode::of_standing(&now.standing), outcome(control, now).await?) {
+                    (Some(code), _) => News::No(code),
+                    (None, Outcome { value: Some(value), .. }) if is_withheld(&value) => {
                         News::No(ModelCode::OutputContractViolation)
                     }
-                    Some(Outcome { value, remote, settled_at }) => {
+                    (None, Outcome { value, remote, settled_at }) => {
                         observed_at = remote.observed_at.unwrap_or(settled_at);
                         downstream.receipt_id = remote.receipt_id;
                         downstream.request_id = remote.request_id;
@@ -210,9 +210,12 @@ impl Dispatching {
     }
 }
 
-/// What became of it, if it was done.
-async fn outcome(control: &Control, now: &OperationNow) -> Result<Option<Outcome>, Error> {
-    let Standing::Ended { result: Answer::Committed, stored, .. } = now.standing else { return Ok(None) };
+/// What is known of its outcome.
+async fn outcome(control: &Control, now: &OperationNow) -> Result<Outcome, Error> {
+    let stored = match now.standing {
+        Standing::Ended { stored, .. } => stored,
+        _ => None,
+    };
     let action = now.action;
     let read = move |control: &Control| {
         let value = control.stored_value(stored)?;
@@ -223,22 +226,9 @@ async fn outcome(control: &Control, now: &OperationNow) -> Result<Option<Outcome
         };
         let settled_at = effect.as_ref().map_or(Timestamp::MIN, |effect| effect.updated_at);
         let remote = effect.and_then(|effect| effect.private.remote).unwrap_or(RemoteReceipt::NONE);
-        Ok(Some(Outcome { value, remote, settled_at }))
+        Ok(Outcome { value, remote, settled_at })
     };
     control.aside(read).await
-}
-
-/// What a model is told of an operation that was not done.
-const fn unfinished(standing: &Standing) -> ModelCode {
-    match standing {
-        Standing::Ended { result: Answer::Ambiguous, .. }
-        | Standing::Queued { .. }
-        | Standing::Running { .. }
-        // A person may still have it carried out.
-        | Standing::Parked { .. }
-        | Standing::Unknown => ModelCode::OutcomeUnknown,
-        Standing::Ended { .. } => ModelCode::ToolError,
-    }
 }
 
 /// What a model is told of an error; `None`: nothing, it is the program's.
