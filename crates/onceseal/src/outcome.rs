@@ -29,16 +29,7 @@ pub(crate) fn settle_of(attempt: &Attempt, performed: &Performed, secrets: &Secr
     });
     let code = code.map(|code| word(code)).filter(|code| !code.is_empty());
     let remote = performed.as_ref().ok().and_then(|done| receipt_of(done, secrets)).map(Box::new);
-    Settle {
-        attempt: Holding::from(attempt),
-        outcome,
-        code,
-        error,
-        result,
-        remote,
-        health: None,
-        again: None,
-    }
+    Settle { code, error, result, remote, ..Settle::new(Holding::from(attempt), outcome) }
 }
 
 /// What is kept of a remote's receipt, if it gave any: names that are none stand
@@ -86,8 +77,13 @@ pub(crate) fn storable(value: &Value, secrets: &Secrets) -> Option<String> {
         Err(_) if text.len() > limits::RESULT_BYTES => "too_large",
         Err(_) => value.type_name(),
     };
+    Some(json::canonical(&stand_in(problem, text.len())))
+}
+
+/// What stands in for a result that is not kept: it was done all the same.
+pub(crate) fn stand_in(problem: &str, bytes: usize) -> Value {
     let mut stand_in = Object::new();
     stand_in.insert("unstorable", problem);
-    stand_in.insert("bytes", Value::Integer(i64::try_from(text.len()).unwrap_or(json::SAFE_INTEGER)));
-    Some(json::canonical(&stand_in.into()))
+    stand_in.insert("bytes", Value::Integer(i64::try_from(bytes).unwrap_or(json::SAFE_INTEGER)));
+    stand_in.into()
 }

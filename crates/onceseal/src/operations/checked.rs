@@ -10,6 +10,7 @@ use super::returned::Returned;
 use super::schema::Schemas;
 use super::tool::{Answering, Handler, Job, Question, Tool, Word};
 use crate::executed::{Done, Failure, Performed};
+use crate::outcome::stand_in;
 
 /// What a contract says of arguments and results.
 #[derive(Debug, Clone)]
@@ -85,10 +86,7 @@ pub(super) fn shown(tool: &Tool, arguments: &Object, done: Done) -> Done {
         return done;
     }
     let bytes = json::canonical(&done.value).len();
-    let mut stand_in = Object::new();
-    stand_in.insert("unstorable", WITHHELD);
-    stand_in.insert("bytes", Value::Integer(i64::try_from(bytes).unwrap_or(json::SAFE_INTEGER)));
-    Done { value: stand_in.into(), ..done }
+    Done { value: stand_in(WITHHELD, bytes), ..done }
 }
 
 /// Why a result was not kept.

@@ -1,13 +1,16 @@
 //! Where a program writes its result down: a file of its own, which nobody else
 //! may read, gone once it has been read.
 
-use std::fs::{File, OpenOptions};
-use std::io::Read;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use onceseal_core::json::{self, Limits, Object, Value};
+use onceseal_core::json::{self, Limits, Value};
 use onceseal_core::limits::RESULT_BYTES;
+use rustix::fs::OFlags;
+
+use crate::outcome::stand_in;
 
 /// An empty file that belongs to this account alone.
 pub(super) struct ResultFile {
@@ -33,8 +36,14 @@ impl ResultFile {
     /// it, is named as that: it was done all the same.
     pub(super) fn read(self) -> Option<Value> {
         let mut text = Vec::new();
-        let read =
-            File::open(&self.path).and_then(|file| file.take(RESULT_BYTES as u64 + 1).read_to_end(&mut text));
+        // A program may have put something else there, which must not be waited for.
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+        let opened = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(&self.path);
+        let opened = opened.and_then(|file| match file.metadata()?.is_file() {
+            true => Ok(file),
+            false => Err(ErrorKind::InvalidInput.into()),
+        });
+        let read = opened.and_then(|file| file.take(RESULT_BYTES as u64 + 1).read_to_end(&mut text));
         match read {
             Ok(0) | Err(_) => None,
             Ok(_) if text.len() > RESULT_BYTES => Some(stand_in("too_large", text.len())),
@@ -50,13 +59,6 @@ impl Drop for ResultFile {
         // It may have been removed by its program.
         let _ = std::fs::remove_file(&self.path);
     }
-}
-
-fn stand_in(problem: &str, bytes: usize) -> Value {
-    let mut stand_in = Object::new();
-    stand_in.insert("unstorable", problem);
-    stand_in.insert("bytes", Value::Integer(i64::try_from(bytes).unwrap_or(json::SAFE_INTEGER)));
-    stand_in.into()
 }
 
 #[cfg(test)]
@@ -79,6 +81,25 @@ mod tests {
         };
         assert_eq!(problem(written(b"{a}")).as_deref(), Some("no_json"));
         assert_eq!(problem(written(&vec![b' '; RESULT_BYTES + 1])).as_deref(), Some("too_large"));
+    }
+
+    #[test]
+    fn p14_what_is_no_file_any_more_is_neither_waited_for_nor_followed() {
+        let replaced = |by: &dyn Fn(&Path)| {
+            let file = ResultFile::new().expect("a file");
+            std::fs::remove_file(file.path()).expect("removed");
+            by(file.path());
+            file.read()
+        };
+        let fifo = |path: &Path| {
+            assert!(std::process::Command::new("mkfifo").arg(path).status().expect("mkfifo").success());
+        };
+        assert_eq!(replaced(&fifo), None);
+        assert_eq!(
+            replaced(&|path| std::os::unix::fs::symlink("/etc/hostname", path).expect("a link")),
+            None
+        );
+        assert_eq!(replaced(&|_| {}), None);
     }
 
     #[test]
