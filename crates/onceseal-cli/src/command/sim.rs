@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
-use onceseal::core::effect::RemoteReceipt;
 use onceseal::core::hash::Hash;
 use onceseal::core::json::{self, Limits, Object, Value};
 
@@ -71,9 +70,11 @@ pub(crate) fn run(context: &Context, sim: &Sim) -> Result<ExitCode, CliError> {
         Sim::Tell { place, course } => {
             let mut ledger = Ledger::open(&place.ledger)?;
             let mut line = Object::new();
-            line.insert("told", name(*course));
+            let name =
+                course.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+            line.insert("told", name.as_str());
             ledger.add(line)?;
-            context.out.text(&format!("{}\n", name(*course)))?;
+            context.out.text(&format!("{name}\n"))?;
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -131,15 +132,10 @@ fn answer(place: &Place, key: &str, arguments: Object) -> Result<Object, CliErro
     let number = u64::from_str_radix(&hex[..12], 16).unwrap_or_default() + 1;
     let mut data = arguments;
     data.insert(member, format!("{prefix}-{number}"));
-    let remote = RemoteReceipt {
-        receipt_id: Some(format!("sim-receipt-{}", &hex[..24])),
-        request_id: Some(format!("sim-request-{}", &hex[24..48])),
-        ..RemoteReceipt::NONE
-    };
     let mut answer = Object::new();
     answer.insert("data", Value::Object(data));
-    answer.insert("receipt_id", remote.receipt_id.map_or(Value::Null, Value::Text));
-    answer.insert("request_id", remote.request_id.map_or(Value::Null, Value::Text));
+    answer.insert("receipt_id", format!("sim-receipt-{}", &hex[..24]));
+    answer.insert("request_id", format!("sim-request-{}", &hex[24..48]));
     Ok(answer)
 }
 
@@ -163,16 +159,6 @@ fn tell(answer: &Object) -> Result<(), CliError> {
     let mut shown = answer.clone();
     shown.remove("key");
     std::fs::write(path, json::canonical(&Value::Object(shown))).map_err(failed)
-}
-
-fn name(course: Course) -> &'static str {
-    match course {
-        Course::LoseAnswer => "lose_answer",
-        Course::LoseRequest => "lose_request",
-        Course::Refuse => "refuse",
-        Course::Lag => "lag",
-        Course::CatchUp => "catch_up",
-    }
 }
 
 /// What the remote did and was told, held by one process at a time.
@@ -211,10 +197,9 @@ impl Ledger {
     }
 
     fn told(&self) -> impl Iterator<Item = Course> {
-        self.lines.iter().filter_map(|line| {
-            let told = line.get("told").and_then(Value::as_text)?;
-            Course::value_variants().iter().copied().find(|course| name(*course) == told)
-        })
+        self.lines
+            .iter()
+            .filter_map(|line| Course::from_str(line.get("told").and_then(Value::as_text)?, false).ok())
     }
 
     /// How the next act goes.

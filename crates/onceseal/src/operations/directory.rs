@@ -51,15 +51,20 @@ pub struct Current<'a> {
 }
 
 impl Subject {
+    /// Whether these may be somebody's roles: at most 32, in order and each once,
+    /// of 1 to 255 characters that are not all blank.
+    #[must_use]
+    pub fn has_form(roles: &[impl AsRef<str>]) -> bool {
+        let fits = |role: &str| !role.trim().is_empty() && role.chars().count() <= ROLE_CHARS;
+        roles.len() <= ROLES_MAX
+            && roles.iter().all(|role| fits(role.as_ref()))
+            && roles.is_sorted_by(|a, b| a.as_ref() < b.as_ref())
+    }
+
     /// Whether it is what was asked for, and in form. A directory that answers
     /// for somebody else is not believed.
     fn answers(&self, tenant: &str, subject: &str) -> bool {
-        let fits = |role: &String| !role.trim().is_empty() && role.chars().count() <= ROLE_CHARS;
-        self.tenant == tenant
-            && self.subject == subject
-            && self.roles.len() <= ROLES_MAX
-            && self.roles.iter().all(fits)
-            && self.roles.is_sorted_by(|a, b| a < b)
+        self.tenant == tenant && self.subject == subject && Subject::has_form(&self.roles)
     }
 }
 

@@ -13,6 +13,8 @@ mod adapted;
 mod drafts;
 mod scene;
 mod steps;
+#[path = "../../../onceseal-core/tests/support/vectors.rs"]
+mod vectors;
 
 use std::collections::BTreeMap;
 
@@ -21,15 +23,9 @@ use serde_json::Value;
 use crate::adapted::{Adapted, Instead};
 use crate::scene::Scene;
 
-/// The vectors.
-fn vectors() -> Value {
-    let text = include_str!("../../../../vectors/operations.json");
-    serde_json::from_str(text).expect("vectors")
-}
-
 #[test]
 fn every_scenario_passes_or_is_adapted_with_a_reason() {
-    let vectors = vectors();
+    let vectors = vectors::vectors();
     let scenarios = vectors["scenarios"].as_array().expect("scenarios");
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     let (mut passed, mut failed) = (0, Vec::new());

@@ -25,6 +25,7 @@ use serde_json::Value;
 use crate::drafts::{People, TENANT, TOOL, World, contract};
 use crate::steps::Came;
 use crate::support::{Home, answer, policy};
+use crate::vectors::text;
 
 const POLICY: &str = "
 schema: onceseal.policy/v1
@@ -456,10 +457,6 @@ fn arguments(call: &Value) -> Object {
         Ok(Json::Object(arguments)) => arguments,
         other => panic!("no arguments: {other:?}"),
     }
-}
-
-pub(crate) fn text<'v>(value: &'v Value, name: &str) -> &'v str {
-    value[name].as_str().unwrap_or_else(|| panic!("{name} is text in {value}"))
 }
 
 fn texts(list: &Value) -> Vec<String> {

@@ -10,7 +10,8 @@ use onceseal::operations::Package;
 use serde_json::{Value, json};
 
 use crate::adapted::Instead;
-use crate::scene::{Scene, is_claimed, plain, text};
+use crate::scene::{Scene, is_claimed, plain};
+use crate::vectors::text;
 
 type Rows = Vec<(ActionId, ActionRow, Option<EffectRow>)>;
 

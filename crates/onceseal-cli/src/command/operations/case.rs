@@ -13,7 +13,7 @@ use onceseal::core::id::ApprovalId;
 use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::core::time::Timestamp;
 use onceseal::fault::{self, point};
-use onceseal::operations::{CallIdentity, Dispatching, Operations, Package};
+use onceseal::operations::{CallIdentity, Dispatching, Operations, Package, Subject};
 use onceseal::store::StoreError;
 use onceseal::store::clock::{ManualClock, Reading};
 use onceseal::{AuditOptions, Control, Error, audit};
@@ -40,7 +40,7 @@ enum Approval {
 }
 
 /// A call as it is written down.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Case {
     tenant: String,
     principal: Principal,
@@ -107,9 +107,7 @@ impl Case {
             operation_id: text(context, "operation_id")?,
             idempotency_key: Some(text(context, "idempotency_key")?),
         };
-        if call.profile().is_none() {
-            return Err("provider, api_family and adapter_revision are no known profile".to_owned());
-        }
+        call.check().map_err(|error| error.to_string())?;
         let approval = match member("approval_mode").as_text() {
             Some("none") => Approval::None,
             Some("valid") => Approval::Valid,
@@ -153,19 +151,14 @@ fn members<'v>(value: &'v Value, of: &str, names: &[&str]) -> Result<&'v Object,
 
 fn text(object: &Object, name: &str) -> Result<String, String> {
     let text = object.get(name).and_then(Value::as_text);
-    let fits = text.filter(|text| !text.trim().is_empty() && text.chars().count() <= 255);
-    fits.map(str::to_owned).ok_or_else(|| format!("{name} is a text of 1 to 255 characters, not blank"))
+    text.map(str::to_owned).ok_or_else(|| format!("{name} is a text"))
 }
 
 /// Roles are looked up, never taken from a call; but they are in form.
 fn roles(roles: Option<&Value>) -> Result<(), String> {
     let names = roles.and_then(Value::as_list).map(|roles| roles.iter().map(Value::as_text));
     let names: Option<Vec<&str>> = names.and_then(Iterator::collect);
-    let fits = names.is_some_and(|names| {
-        names.len() <= 32
-            && names.is_sorted_by(|a, b| a < b)
-            && names.iter().all(|name| !name.trim().is_empty())
-    });
+    let fits = names.is_some_and(|names| Subject::has_form(&names));
     fits.then_some(()).ok_or_else(|| "roles is a list of at most 32 texts, in order and each once".to_owned())
 }
 
@@ -227,7 +220,7 @@ fn sending(operations: &Operations, case: &Case) -> Dispatching {
 
 /// The approvals that the case gives, made as it says.
 async fn given(operations: &Operations, case: &Case, clock: &ManualClock) -> Result<Vec<ApprovalId>, Error> {
-    let mut other = Case { arguments: case.arguments.clone(), call: case.call.clone(), ..case.copy() };
+    let mut other = case.clone();
     match case.approval {
         Approval::None | Approval::Valid => return Ok(Vec::new()),
         Approval::Expired => {}
@@ -245,20 +238,6 @@ async fn given(operations: &Operations, case: &Case, clock: &ManualClock) -> Res
         clock.advance(left.as_micros() + 1_000_000);
     }
     Ok(vec![approval])
-}
-
-impl Case {
-    fn copy(&self) -> Case {
-        Case {
-            tenant: self.tenant.clone(),
-            principal: self.principal.clone(),
-            tool: self.tool.clone(),
-            arguments: self.arguments.clone(),
-            call: self.call.clone(),
-            approval: self.approval,
-            now: self.now,
-        }
-    }
 }
 
 fn needed(told: &Result<Package, Error>) -> Option<ApprovalId> {
