@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -411,4 +412,32 @@ fn l06_a_state_below_a_plain_file_is_told_with_a_stable_code() {
     let ran = crate::base::ran(command.env("ONCESEAL_STATE", below).output().expect("a run"));
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(ran.error()["code"].is_string() && ran.stdout.is_empty(), "{ran:?}");
+}
+
+#[test]
+fn of_eight_processes_that_dispatch_one_case_one_does_it_and_the_others_are_told_what_stands() {
+    let project = project();
+    fs::write(project.path("case.json"), vectors()["fixture_base"].to_string()).expect("a case");
+    let started: Vec<_> = (0..8)
+        .map(|_| {
+            let mut command = project.command(&["operations", "dispatch", "--case", "case.json"]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a process")
+        })
+        .collect();
+    let mut told = BTreeMap::<String, usize>::new();
+    for process in started {
+        let ran = crate::base::ran(process.wait_with_output().expect("it ends"));
+        let document: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+        let word = match document["code"].as_str() {
+            Some("OK") => document["delivery"].as_str().expect("a delivery"),
+            code => code.expect("a code"),
+        };
+        *told.entry(word.to_owned()).or_default() += 1;
+    }
+    assert_eq!(told.get("fresh"), Some(&1), "{told:?}");
+    assert!(
+        told.keys().all(|word| ["fresh", "local_replay", "OUTCOME_UNKNOWN"].contains(&&**word)),
+        "{told:?}"
+    );
+    assert_eq!(project.read("remote.jsonl").lines().count(), 1);
 }

@@ -10,9 +10,11 @@
 mod support;
 
 mod adapted;
+mod behaviours;
 mod drafts;
 mod scene;
 mod steps;
+mod story;
 #[path = "../../../onceseal-core/tests/support/vectors.rs"]
 mod vectors;
 

@@ -201,8 +201,7 @@ impl Scene {
             ("operations", _) => of_row(StreamKind::Action, "private"),
             (_, _) => of_row(StreamKind::Action, "open"),
         };
-        let database = self.home.dir.path().join("state").join("onceseal.db");
-        let intruder = rusqlite::Connection::open(database).expect("a database");
+        let intruder = rusqlite::Connection::open(self.database()).expect("a database");
         let changed = intruder.execute(&sql, []).expect("SQL");
         assert!(changed > 0, "nothing of {table} to change");
     }
@@ -260,8 +259,8 @@ impl Scene {
     }
 
     fn sending(&self, call: &Value, principal: &Value, approvals: &[ApprovalId]) -> Dispatching {
-        let sending = self.operations.dispatch(text(call, "name")).args(arguments(call));
-        let sending = sending.by(host(principal)).call(identity(call));
+        let step = serde_json::json!({ "call": call, "principal": principal });
+        let sending = self.sending_of(&self.operations, &step);
         approvals.iter().fold(sending, |sending, id| sending.approval(*id))
     }
 
@@ -373,6 +372,45 @@ impl Scene {
         reply.map_or_else(|error| Came::Failed(error.into()), |reply| Came::Claimed(Box::new(reply)))
     }
 
+    /// Where the store is.
+    pub(crate) fn database(&self) -> std::path::PathBuf {
+        self.home.dir.path().join("state").join("onceseal.db")
+    }
+
+    /// The tools of another program on the same store.
+    pub(crate) async fn another(&self) -> Result<Operations, Error> {
+        let control = opened(&self.home, &self.clock).await?;
+        Ok(declared(&control, &self.world, &self.revisions).await)
+    }
+
+    /// The tools as this program has them.
+    pub(crate) const fn tools(&self) -> &Operations {
+        &self.operations
+    }
+
+    /// An approval of what a step dispatches.
+    pub(crate) async fn approved(&self, step: &Value) -> ApprovalId {
+        match self.sending_of(&self.operations, step).send().await {
+            Err(Error::ApprovalNeeded { approval, .. }) => {
+                self.say_yes(approval).await.expect("answered");
+                approval
+            }
+            other => panic!("nobody is asked: {other:?}"),
+        }
+    }
+
+    /// A worker.
+    pub(crate) fn worker(&self) -> onceseal::operations::Worker {
+        self.operations.worker()
+    }
+
+    /// The dispatch of a step, without what happens after it.
+    pub(crate) fn sending_of(&self, operations: &Operations, step: &Value) -> Dispatching {
+        let call = &step["call"];
+        let sending = operations.dispatch(text(call, "name")).args(arguments(call));
+        sending.by(host(&step["principal"])).call(identity(call))
+    }
+
     /// The operations in the order in which they were accepted.
     pub(crate) fn operation_rows(&self) -> Vec<(ActionId, ActionRow, Option<EffectRow>)> {
         let listed = self.control.list(StreamKind::Action, &Filter::default(), 100);
@@ -406,9 +444,13 @@ impl Scene {
 }
 
 async fn open(home: &Home, clock: &Arc<ManualClock>) -> Control {
+    opened(home, clock).await.expect("a store")
+}
+
+async fn opened(home: &Home, clock: &Arc<ManualClock>) -> Result<Control, Error> {
     let mut opening = home.opening(clock.clone());
     opening.settings.tenant = TENANT.to_owned();
-    tokio::task::spawn_blocking(move || Control::found(&opening)).await.expect("no panic").expect("a store")
+    tokio::task::spawn_blocking(move || Control::found(&opening)).await.expect("no panic")
 }
 
 async fn declared(control: &Control, world: &World, revisions: &BTreeMap<String, String>) -> Operations {

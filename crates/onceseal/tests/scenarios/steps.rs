@@ -67,7 +67,7 @@ impl Came {
     }
 
     /// In a word.
-    fn word(&self) -> String {
+    pub(crate) fn word(&self) -> String {
         match self {
             Came::Told(package) => package.code().map_or("OK", |code| code.as_str()).to_owned(),
             Came::Failed(error) => error.code().to_owned(),
