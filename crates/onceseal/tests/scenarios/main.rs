@@ -10,6 +10,7 @@
 mod support;
 
 mod adapted;
+mod arranging;
 mod behaviours;
 mod drafts;
 mod scene;
