@@ -1,5 +1,6 @@
 //! Looking after operations and the workers that carry them out.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStderr, Stdio};
 
@@ -301,4 +302,68 @@ fn what_would_carry_an_action_out_is_shown_with_what_is_approved() {
     ]);
     let shown = project.json(&["approvals", "show", plain.error()["approval"].as_str().expect("a request")]);
     assert_eq!(shown["contract"], Value::Null, "no worker carries it out");
+}
+
+/// Waits at a FIFO the first time it is run, and says so; later it does not wait.
+const WAITS_ONCE: &str = "echo \"$ONCESEAL_PROVIDER_KEY\" >> keys\n\
+    if mkdir first 2>/dev/null; then echo begun > begun; read _ < go; fi\n";
+
+/// A project whose tool waits once, with an operation of it that has begun.
+fn begun(recovery: &str) -> (Project, String, Working) {
+    let project = scripted(WAITS_ONCE, &format!("{recovery}\n    lease: 2s\n    request_timeout: 1s"));
+    fifos(&project, &["begun", "go"]);
+    let reference = reference(&project.json(&dispatch("payment=p1", "amount:=1", "k1")));
+    let worker = Working::start(&project, &[]);
+    std::fs::read_to_string(project.path("begun")).expect("it begins");
+    (project, reference, worker)
+}
+
+#[test]
+fn p04_a_worker_that_was_paused_and_wakes_after_it_was_taken_over_changes_nothing() {
+    let (project, reference, mut paused) = begun("recovery: same_key\n    key_ttl: 1h");
+    paused.told(Signal::STOP);
+    let mut next = Working::start(&project, &[]);
+    next.says("committed");
+    let before = project.json(&["effects", "show", "refund:p1"]);
+    // Its program ends now, and it hears of that.
+    std::fs::write(project.path("go"), "go\n").expect("it goes on");
+    paused.told(Signal::CONT);
+    paused.told(Signal::TERM);
+    paused.child.wait().expect("it ends");
+    let after = project.json(&["effects", "show", "refund:p1"]);
+    for member in ["state", "attempt", "answered_by"] {
+        assert_eq!(before[member], after[member], "{member}");
+    }
+    assert_eq!((after["attempt"].as_u64(), state(&project, &reference)), (Some(2), "committed".to_owned()));
+    let events = project.ok(&["events", "--json"]).stdout;
+    assert_eq!(events.matches("effect.late").count(), 1, "its word came late, and is kept");
+    let keys = project.read("keys");
+    let keys: Vec<&str> = keys.lines().collect();
+    assert!(keys.len() == 2 && keys[0] == keys[1], "{keys:?}");
+    next.told(Signal::TERM);
+    next.child.wait().expect("it ends");
+    assert_eq!(project.json(&["audit"])["clean"], true);
+}
+
+#[test]
+fn p03_a_call_that_takes_longer_than_its_lease_is_not_taken_over() {
+    let (project, reference, mut worker) = begun("recovery: same_key\n    key_ttl: 1h");
+    let mut other = Working::start(&project, &[]);
+    // A third of the lease passes between two of these, so several leases in all.
+    let mut leases = BTreeSet::new();
+    while leases.len() < 10 {
+        assert!(worker.child.try_wait().expect("it runs").is_none());
+        let effect = project.json(&["effects", "show", "refund:p1"]);
+        leases.insert(effect["lease_until"].as_str().expect("a lease").to_owned());
+    }
+    std::fs::write(project.path("go"), "go\n").expect("it goes on");
+    worker.says("committed");
+    for working in [&mut worker, &mut other] {
+        working.told(Signal::TERM);
+        working.child.wait().expect("it ends");
+    }
+    assert_eq!(
+        (state(&project, &reference), project.read("keys").lines().count()),
+        ("committed".to_owned(), 1)
+    );
 }
