@@ -1,6 +1,7 @@
 //! The engine's handle: an open store with a policy, its threads, its commands.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -47,6 +48,8 @@ pub(crate) struct Inner {
     pub(crate) seen: Seen,
     /// Something may be due for a worker of this process.
     pub(crate) outbox: tokio::sync::Notify,
+    /// Where the store is, unless it is in memory.
+    pub(crate) directory: Option<PathBuf>,
     /// Closing again would look at a file that may be another by then.
     pub(crate) closed: AtomicBool,
 }

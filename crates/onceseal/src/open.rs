@@ -126,7 +126,7 @@ impl Control {
     pub async fn memory(policy: Arc<ActivePolicy>, clock: Arc<dyn Clock>) -> Result<Control, Error> {
         let options = Options { owner: Some(owner()), clock, ..Options::default() };
         // Away from async tasks: opening waits for the store's first answer.
-        let control = blocking(move || Control::start(Store::memory(&options)?, None, false)).await?;
+        let control = blocking(move || Control::start(Store::memory(&options)?, None, None, false)).await?;
         control.activate(policy, false, None).await?;
         Ok(control)
     }
@@ -139,7 +139,7 @@ impl Control {
     /// store that went back in time.
     pub fn found(opening: &Opening) -> Result<Control, Error> {
         if opening.settings.memory {
-            return Control::start(Store::memory(&opening.options())?, None, opening.sweep);
+            return Control::start(Store::memory(&opening.options())?, None, None, opening.sweep);
         }
         let place = opening.place()?;
         place.expect_state()?;
@@ -180,6 +180,7 @@ impl Control {
             seen,
             store,
             outbox: tokio::sync::Notify::new(),
+            directory: None,
             closed: AtomicBool::new(false),
         };
         Ok(Some(Control { inner: Arc::new(inner), blocks: false }))
@@ -189,10 +190,15 @@ impl Control {
         let store = Store::sqlite(place.database().to_owned(), &opening.options())?;
         let mark = opening.mark(place, &store)?;
         let seen = Seen::of(&store, &mark)?.or_refuse()?;
-        Control::start(store, Some((mark, seen)), opening.sweep)
+        Control::start(store, Some((mark, seen)), Some(place.directory()), opening.sweep)
     }
 
-    pub(crate) fn start(store: Store, mark: Option<(MarkFile, Seen)>, sweep: bool) -> Result<Control, Error> {
+    pub(crate) fn start(
+        store: Store,
+        mark: Option<(MarkFile, Seen)>,
+        directory: Option<&Path>,
+        sweep: bool,
+    ) -> Result<Control, Error> {
         let store = Arc::new(store);
         let policy = RwLock::new(policy_for_reading(&store)?);
         let (mark, seen) = mark.unzip();
@@ -203,7 +209,8 @@ impl Control {
         let watch = Watch::new(store.clone(), waiters);
         let (seen, closed) = (seen.unwrap_or(Seen::Nothing), AtomicBool::new(false));
         let outbox = tokio::sync::Notify::new();
-        let inner = Inner { store, keeper, watch, policy, sweeper, mark, seen, outbox, closed };
+        let directory = directory.map(Path::to_owned);
+        let inner = Inner { store, keeper, watch, policy, sweeper, mark, seen, outbox, directory, closed };
         Ok(Control { inner: Arc::new(inner), blocks: false })
     }
 }

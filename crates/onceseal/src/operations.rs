@@ -19,8 +19,8 @@ mod package;
 mod program;
 #[cfg(feature = "http")]
 mod request;
-mod result_file;
 mod returned;
+mod running;
 #[cfg_attr(not(feature = "schema"), path = "operations/schemaless.rs")]
 mod schema;
 mod tool;

@@ -56,14 +56,17 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
+use std::fs::File;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use onceseal_core::json::Object;
+use onceseal_core::json::{self, Object};
 
 pub use self::ended::{Ended, SpawnErrorKind, classify};
 use self::watch::Watch;
-use crate::executed::Executed;
+use crate::attempt::Call;
+use crate::executed::{Executed, Failure};
 
 mod ended;
 mod group;
@@ -73,6 +76,23 @@ mod watch;
 
 /// The longest time between asking a program to end and killing it.
 pub const GRACE_MAX: Duration = Duration::from_secs(5);
+
+/// How often a program that runs is looked whether its lease still holds.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Linux takes no longer text in an environment, with its name.
+const VARIABLE_BYTES: usize = 128 * 1024 - 64;
+
+/// What a program is told of its attempt: never what the caller was told of
+/// another.
+const TOLD: [&str; 6] = [
+    "ONCESEAL_ACTION",
+    "ONCESEAL_ARGUMENTS",
+    "ONCESEAL_ATTEMPT",
+    "ONCESEAL_EFFECT_KEY",
+    "ONCESEAL_PROVIDER_KEY",
+    "ONCESEAL_RESULT",
+];
 
 /// One program to run.
 ///
@@ -86,6 +106,9 @@ pub struct Process {
     pub args: Vec<OsString>,
     /// Variables set in addition to the caller's environment.
     pub env: Vec<(OsString, OsString)>,
+    /// What it reads, handed over when it is started; `None` is the caller's
+    /// standard input, or nothing for one of several.
+    pub input: Option<Input>,
     /// Where it runs; `None` is the caller's working directory.
     pub cwd: Option<PathBuf>,
     /// Time between SIGTERM at the deadline and SIGKILL; at most
@@ -95,6 +118,23 @@ pub struct Process {
     /// the caller is passed on to it, it gets no terminal and no input, and what
     /// it prints goes to the caller's standard error.
     pub beside_others: bool,
+}
+
+/// A file that a program reads: it belongs to the program once that runs, and
+/// whoever started it has it no more.
+#[derive(Debug, Clone)]
+pub struct Input(Arc<Mutex<Option<File>>>);
+
+impl Input {
+    /// This file, from where it stands.
+    #[must_use]
+    pub fn new(file: File) -> Input {
+        Input(Arc::new(Mutex::new(Some(file))))
+    }
+
+    fn take(&self) -> Option<File> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 /// What happens while a program runs, for whoever shows or records it.
@@ -151,9 +191,36 @@ impl Process {
             program: program.into(),
             args: Vec::new(),
             env: Vec::new(),
+            input: None,
             cwd: None,
             grace: GRACE_MAX,
             beside_others: false,
+        }
+    }
+
+    /// Tells the program which attempt it runs for, in its environment:
+    /// `ONCESEAL_ACTION`, `ONCESEAL_ATTEMPT`, `ONCESEAL_EFFECT_KEY` if the action
+    /// has one, and `ONCESEAL_ARGUMENTS` where these are not longer than a
+    /// variable may be.
+    #[must_use]
+    pub fn for_attempt(mut self, call: &Call) -> Self {
+        self.tell("ACTION", call.action().to_string());
+        self.tell("ATTEMPT", call.fence().to_string());
+        if let Some(key) = call.effect_key() {
+            self.tell("EFFECT_KEY", key);
+        }
+        self.tell_arguments(call.args());
+        self
+    }
+
+    pub(crate) fn tell(&mut self, name: &str, value: impl Into<OsString>) {
+        self.env.push((format!("ONCESEAL_{name}").into(), value.into()));
+    }
+
+    pub(crate) fn tell_arguments(&mut self, arguments: &Object) {
+        let arguments = json::canonical(&arguments.clone().into());
+        if arguments.len() <= VARIABLE_BYTES {
+            self.tell("ARGUMENTS", arguments);
         }
     }
 
@@ -180,6 +247,33 @@ impl Process {
             Err(kind) => Ended::NotStarted(kind),
         };
         Ran { ended, took: begun.elapsed() }
+    }
+
+    /// Runs the program for an attempt: it is killed when the attempt's lease is
+    /// lost, since whatever it would still do comes too late.
+    ///
+    /// # Errors
+    /// [`Failure::Unknown`] with the code `lease_lost`.
+    ///
+    /// # Panics
+    /// As [`run`](Self::run).
+    pub async fn run_for(&self, call: &Call, deadline: Instant) -> Result<Ran, Failure> {
+        let lost = async {
+            while !call.is_lost() {
+                tokio::time::sleep(LOOK).await;
+            }
+            // One that has ended meanwhile is heard first.
+            tokio::time::sleep(LOOK).await;
+        };
+        tokio::select! {
+            biased;
+            ran = self.run(deadline, |_| {}) => Ok(ran),
+            // Its group is killed with it.
+            () = lost => {
+                let message = "the lease ended while the command ran, and it was stopped".to_owned();
+                Err(Failure::Unknown { code: Some("lease_lost".to_owned()), message })
+            }
+        }
     }
 
     /// [`run`](Self::run) for callers that are not async.

@@ -6,12 +6,12 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
 use onceseal::core::code::Code;
 use onceseal::core::id::{ActionId, ApprovalId};
-use onceseal::core::json::{self, Value};
+use onceseal::core::json::Value;
 use onceseal::core::limits;
 use onceseal::core::policy::{DEFAULT_DEADLINE, DEFAULT_LEASE, Policy};
 use onceseal::core::time::{Span, Timestamp};
@@ -22,11 +22,6 @@ use super::call::{CallArgs, proposed};
 use super::list;
 use crate::context::{Context, wait};
 use crate::error::CliError;
-
-/// Linux takes no longer text in an environment.
-const ARGUMENTS_MAX: usize = 128 << 10;
-/// How often a command that runs looks whether its lease still holds.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// Run a command as the one attempt at an action
 ///
@@ -182,36 +177,10 @@ impl Program {
         self.ran.replace(Some(Ran { call: call.clone(), ended: None }));
         let left = call.deadline().saturating_duration_since(Instant::now());
         let grace = GRACE_MAX.min(left / 10);
-        let mut env: Vec<(OsString, OsString)> = vec![
-            ("ONCESEAL_ACTION".into(), call.action().to_string().into()),
-            ("ONCESEAL_ATTEMPT".into(), call.fence().to_string().into()),
-        ];
-        env.extend(call.effect_key().map(|key| ("ONCESEAL_EFFECT_KEY".into(), key.into())));
-        let arguments = json::canonical(&call.args().clone().into());
-        if arguments.len() < ARGUMENTS_MAX {
-            env.push(("ONCESEAL_ARGUMENTS".into(), arguments.into()));
-        }
-        let process = Process { env, grace, ..self.process.clone() };
-        let ran = tokio::select! {
-            ran = process.run(call.deadline() - grace * 2, |_| {}) => ran,
-            // Its process group is killed with it.
-            () = lost(&call) => {
-                let message = "the lease ended while the command ran, and it was stopped".to_owned();
-                return Err(Failure::Unknown { code: Some("lease_lost".to_owned()), message });
-            }
-        };
+        let process = Process { grace, ..self.process.clone() }.for_attempt(&call);
+        let ran = process.run_for(&call, call.deadline() - grace * 2).await?;
         let outcome = classify(&ran.ended, &self.not_executed_on);
         self.ran.replace(Some(Ran { call, ended: Some((ran.ended, outcome)) }));
         ran.executed(&self.not_executed_on)
     }
-}
-
-/// Waits until somebody else may answer for this attempt: whatever the command
-/// would still do comes too late.
-async fn lost(call: &Call) {
-    while !call.is_lost() {
-        tokio::time::sleep(LOOK).await;
-    }
-    // One that has ended meanwhile is heard first.
-    tokio::time::sleep(LOOK).await;
 }

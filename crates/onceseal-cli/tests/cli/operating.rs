@@ -322,11 +322,11 @@ fn begun(recovery: &str) -> (Project, String, Working) {
 fn p04_a_worker_that_was_paused_and_wakes_after_it_was_taken_over_changes_nothing() {
     let (project, reference, mut paused) = begun("recovery: same_key\n    key_ttl: 1h");
     paused.told(Signal::STOP);
+    // Its program ends, and it does not hear of that yet.
+    std::fs::write(project.path("go"), "go\n").expect("it goes on");
     let mut next = Working::start(&project, &[]);
     next.says("committed");
     let before = project.json(&["effects", "show", "refund:p1"]);
-    // Its program ends now, and it hears of that.
-    std::fs::write(project.path("go"), "go\n").expect("it goes on");
     paused.told(Signal::CONT);
     paused.told(Signal::TERM);
     paused.child.wait().expect("it ends");

@@ -328,6 +328,12 @@ fn a_name_that_leads_to_this_machine_is_not_sent_to_and_the_operation_is_parked(
     assert_eq!(service.counts().requests, 0);
 }
 
+/// What was last said of the effect.
+fn effect_code(project: &Project) -> String {
+    let effect = project.json(&["effects", "show", "refund:p1"]);
+    effect["code"].as_str().unwrap_or_default().to_owned()
+}
+
 #[test]
 fn ua_011_what_a_killed_worker_was_doing_is_done_by_the_next_with_the_same_key() {
     let script = "echo \"$ONCESEAL_PROVIDER_KEY\" >> keys\nif mkdir first 2>/dev/null; then echo begun > begun; read _ < go; fi\n";
@@ -343,13 +349,17 @@ fn ua_011_what_a_killed_worker_was_doing_is_done_by_the_next_with_the_same_key()
     killed.kill().expect("killed");
     killed.wait().expect("gone");
     let mut next = project.command(&["worker"]).stderr(Stdio::null()).spawn().expect("a worker");
+    // The first program is still there, so no second one is started.
+    while effect_code(&project) != "still_running" {
+        assert!(next.try_wait().expect("it runs").is_none());
+    }
+    assert_eq!(project.read("keys").lines().count(), 1);
+    std::fs::write(project.path("go"), "go\n").expect("it goes on");
     while state(&project, &reference) != "committed" {
         assert!(next.try_wait().expect("it runs").is_none());
     }
     next.kill().expect("killed");
     next.wait().expect("gone");
-    // The first program is still there: nobody could stop it.
-    std::fs::write(project.path("go"), "go\n").expect("it goes on");
     let keys = project.read("keys");
     let keys: Vec<&str> = keys.lines().collect();
     assert!(keys.len() == 2 && keys[0] == keys[1], "{keys:?}");

@@ -53,7 +53,7 @@ async fn p14_no_call_blocks_its_async_thread_by_reading() {
     let threads = Arc::new(Mutex::new(Vec::new()));
     let mut parts = Parts::memory(&Options::default()).expect("the parts of a store");
     parts.readers = Box::new(Watched { readers: parts.readers, threads: threads.clone() });
-    let control = blocking(|| Control::start(Store::of(parts)?, None, false)).await.expect("a store");
+    let control = blocking(|| Control::start(Store::of(parts)?, None, None, false)).await.expect("a store");
     control.activate(Config::parse(POLICY).expect("a policy").policy, false, None).await.expect("active");
     let call = |name: &str, order: &str| control.action(name).arg("order", order).by(Principal::agent("bot"));
     let person = || Identity::parse("host:ann").expect("a person");

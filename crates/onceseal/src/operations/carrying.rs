@@ -99,6 +99,7 @@ async fn asked_about(
         provider_key: job.provider_key,
         fence,
         patience: tool.contract().request_timeout.to_std(),
+        directory: control.inner.directory.clone(),
     };
     match ask(control, tool, job.effect, job.policy, &question).await? {
         Heard::Recorded => return Ok(None),
@@ -193,7 +194,9 @@ async fn attempted(
     let (key, provider_key) = (job.intent.key, job.provider_key);
     let performed = held
         .perform(control, arguments, &secrets, async |call| {
-            let job = Job { call: call.clone(), principal, key, provider_key };
+            let directory = control.inner.directory.clone();
+            let patience = tool.contract().request_timeout.to_std();
+            let job = Job { call: call.clone(), principal, key, provider_key, patience, directory };
             let done = tool.handler().perform(job).await?;
             Ok::<_, Failure>(shown(tool, call.args(), done))
         })

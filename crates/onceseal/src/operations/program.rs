@@ -9,14 +9,11 @@ use onceseal_core::json::{self, Object, Value};
 
 use super::carrying::pause;
 use super::filling::{Filling, Given, Missing, plainly};
-use super::result_file::ResultFile;
-use super::returned::Pointer;
+use super::returned::{Pointer, named};
+use super::running::Running;
 use super::tool::{Answering, Handler, Job, Question, Word};
 use crate::executed::{Done, Failure, Performed};
-use crate::process::{Ended, GRACE_MAX, Process, Ran};
-
-/// Linux takes no longer text in an environment.
-const ENVIRONMENT_BYTES: usize = 128 * 1024 - 64;
+use crate::process::{Ended, GRACE_MAX, Input, Process};
 
 /// A program as a contract names it.
 #[derive(Debug, Clone)]
@@ -80,13 +77,9 @@ impl Line {
     fn process(&self, given: &Given<'_>) -> Result<Process, Missing> {
         let args = self.args.iter().map(|arg| arg.fill(given, plainly).map(OsString::from));
         let args = args.collect::<Result<Vec<_>, _>>()?;
-        let mut env: Vec<(OsString, OsString)> =
-            vec![("ONCESEAL_PROVIDER_KEY".into(), given.provider_key.into())];
-        let arguments = json::canonical(&given.arguments.clone().into());
-        if arguments.len() <= ENVIRONMENT_BYTES {
-            env.push(("ONCESEAL_ARGUMENTS".into(), arguments.into()));
-        }
-        Ok(Process { args, env, beside_others: true, ..Process::new(self.program.as_str()) })
+        let mut process = Process { args, beside_others: true, ..Process::new(self.program.as_str()) };
+        process.tell("PROVIDER_KEY", given.provider_key);
+        Ok(process)
     }
 }
 
@@ -140,22 +133,18 @@ impl Program {
         self.status.is_some()
     }
 
-    /// Runs a program to its end, with a place to write its result down.
-    async fn run(&self, mut process: Process, deadline: Instant) -> (Ran, Option<Value>) {
-        process.cwd = Some(self.directory.clone());
-        let file = ResultFile::new();
-        if let Some(file) = &file {
-            process.env.push(("ONCESEAL_RESULT".into(), file.path().into()));
-        }
-        let ran = process.run(deadline, |_| {}).await;
-        (ran, file.and_then(ResultFile::read))
+    /// The process, where it runs and with a place to write its result down.
+    fn placed(&self, process: Process, running: &Running) -> Process {
+        let mut process = Process { cwd: Some(self.directory.clone()), ..process };
+        process.tell("RESULT", running.result());
+        process
     }
 
     /// What was done, by what the program wrote down or else by how it ended.
     fn done(&self, ended: Value, written: Option<Value>) -> Done {
         let Some(written) = written else { return Done::from(ended) };
         let found = |pointer: &Option<Pointer>| pointer.as_ref().and_then(|pointer| pointer.find(&written));
-        let name = |pointer| found(pointer).and_then(Value::as_text).map(str::to_owned);
+        let name = |pointer| found(pointer).and_then(named);
         let (receipt, request) = (name(&self.receipt), name(&self.request));
         let value = match &self.result {
             Some(pointer) => pointer.find(&written).cloned().unwrap_or(Value::Null),
@@ -171,24 +160,32 @@ impl Handler for Program {
     fn perform(&self, job: Job) -> Answering<'_, Performed> {
         Box::pin(async move {
             let given = Given { arguments: job.args(), provider_key: job.provider_key() };
-            let mut process = match self.run.process(&given) {
+            let process = match self.run.process(&given) {
                 Ok(process) => process,
-                Err(missing) => {
-                    return Err(Failure::NotExecuted {
-                        code: Some("not_filled".to_owned()),
-                        message: missing.to_string(),
-                    });
-                }
+                Err(missing) => return Err(not_executed("not_filled", missing.to_string())),
             };
+            let arguments = json::canonical(&job.args().clone().into());
+            let (running, input) =
+                match Running::begin(&place(&job.directory), job.provider_key(), &arguments) {
+                    Ok(Some(begun)) => begun,
+                    Ok(None) => return Err(not_executed("still_running", STILL_RUNNING)),
+                    Err(error) => {
+                        return Err(not_executed("no_place", format!("{NO_PLACE}: {}", error.kind())));
+                    }
+                };
             let call = job.call();
-            process.env.extend([
-                ("ONCESEAL_ACTION".into(), call.action().to_string().into()),
-                ("ONCESEAL_ATTEMPT".into(), call.fence().to_string().into()),
-            ]);
-            process.env.extend(call.effect_key().map(|key| ("ONCESEAL_EFFECT_KEY".into(), key.into())));
-            // It ends by itself before the attempt does, so that its end is known.
-            let (ran, written) = self.run(process, call.deadline() - GRACE_MAX * 2).await;
-            ran.executed(&self.not_executed_on).map(|ended| self.done(ended, written))
+            let mut process = self.placed(process.for_attempt(call), &running);
+            process.input = Some(Input::new(input));
+            let mut deadline = call.deadline() - GRACE_MAX * 2;
+            if self.can_be_asked() {
+                // Whoever asks counts on it that it has ended.
+                process.grace = Duration::ZERO;
+                deadline = deadline.min(Instant::now() + job.patience);
+            }
+            let ran = process.run_for(call, deadline).await?;
+            let performed = ran.executed(&self.not_executed_on).map(|ended| self.done(ended, running.read()));
+            running.end();
+            performed
         })
     }
 
@@ -196,8 +193,12 @@ impl Handler for Program {
         Box::pin(async move {
             let status = self.status.as_ref()?;
             let given = Given { arguments: &question.arguments, provider_key: &question.provider_key };
-            let process = status.run.process(&given).ok()?;
-            let (ran, written) = self.run(process, Instant::now() + question.patience).await;
+            let running = Running::ask(&place(&question.directory), &question.provider_key).ok()??;
+            let mut process = self.placed(status.run.process(&given).ok()?, &running);
+            process.tell_arguments(&question.arguments);
+            let ran = process.run(Instant::now() + question.patience, |_| {}).await;
+            let written = running.read();
+            running.end();
             match ran.ended {
                 Ended::Exit(0) => Some(Word::Committed(self.done(Value::Null, written))),
                 Ended::Exit(code) if status.absent_on.contains(&code) => Some(Word::Absent),
@@ -224,6 +225,21 @@ impl Handler for Program {
             _ => None,
         }
     }
+}
+
+const STILL_RUNNING: &str =
+    "the program of an earlier attempt still runs on this machine under this provider key";
+const NO_PLACE: &str = "there is no place for what the program reads and writes";
+
+fn not_executed(code: &str, message: impl Into<String>) -> Failure {
+    Failure::NotExecuted { code: Some(code.to_owned()), message: message.into() }
+}
+
+/// Where programs' files are: beside the store, or for one in memory where
+/// temporary files are.
+fn place(directory: &Option<PathBuf>) -> PathBuf {
+    let elsewhere = || std::path::absolute(std::env::temp_dir()).unwrap_or_else(|_| std::env::temp_dir());
+    directory.clone().unwrap_or_else(elsewhere)
 }
 
 fn known(document: &Object, keys: &[&str]) -> Result<(), String> {

@@ -9,7 +9,7 @@ use super::body::FilledValue;
 use super::carrying::pause;
 use super::filling::{Filling, Given, Missing, plainly};
 use super::program::codes;
-use super::returned::Pointer;
+use super::returned::{Pointer, named};
 use super::tool::{Answering, Handler, Job, Question, Word};
 use crate::executed::{Done, Failure, Performed};
 use crate::http::{Client, Local, Request, Response};
@@ -165,7 +165,7 @@ impl Remote {
         let body = json::read(&response.body, &Limits::RESULT).ok().filter(|_| !response.truncated);
         let body = body.map(|body| secrets.hide_in(body));
         let receipt = match (&self.receipt, &body) {
-            (Some(pointer), Some(body)) => pointer.find(body).and_then(name),
+            (Some(pointer), Some(body)) => pointer.find(body).and_then(named),
             _ => None,
         };
         if let Some(body) = body {
@@ -356,15 +356,3 @@ fn percent_encoded(text: &str) -> Option<String> {
     }
     Some(out)
 }
-
-/// A receipt's name: a text, or a number as it is written.
-fn name(value: &Value) -> Option<String> {
-    match value {
-        Value::Text(text) => Some(text.clone()),
-        Value::Integer(_) => Some(json::canonical(value)),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests;

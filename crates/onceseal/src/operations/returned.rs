@@ -100,6 +100,15 @@ impl Pointer {
     }
 }
 
+/// A receipt's name: a text, or a number as it is written.
+pub(super) fn named(value: &Value) -> Option<String> {
+    match value {
+        Value::Text(text) => Some(text.clone()),
+        Value::Integer(_) => Some(json::canonical(value)),
+        _ => None,
+    }
+}
+
 /// How deep it nests: a scalar 0, a container one more than its deepest member.
 fn depth(value: &Value) -> usize {
     match value {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,6 +97,10 @@ pub struct Job {
     pub(super) principal: Principal,
     pub(super) key: String,
     pub(super) provider_key: String,
+    /// How long one request may take.
+    pub(super) patience: Duration,
+    /// Where the store is.
+    pub(super) directory: Option<PathBuf>,
 }
 
 impl Job {
@@ -143,6 +148,8 @@ pub struct Question {
     pub fence: u64,
     /// How long may be asked for: the contract's `request_timeout`.
     pub patience: Duration,
+    /// Where the store is.
+    pub(super) directory: Option<PathBuf>,
 }
 
 /// Without the arguments: some may be redacted.

@@ -11,7 +11,7 @@ use std::thread;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use super::{Ended, Process, SpawnErrorKind};
+use super::{Ended, Input, Process, SpawnErrorKind, TOLD};
 
 /// A program that was started; dropped before [`Group::reap`], its group is
 /// killed.
@@ -39,6 +39,12 @@ impl Group {
         let mut command = Command::new(&process.program);
         if process.beside_others {
             command.stdin(Stdio::null()).stdout(std::io::stderr());
+        }
+        if let Some(input) = process.input.as_ref().and_then(Input::take) {
+            command.stdin(input);
+        }
+        for name in TOLD {
+            command.env_remove(name);
         }
         command.args(&process.args).process_group(0);
         command.envs(process.env.iter().map(|(name, value)| (name, value)));

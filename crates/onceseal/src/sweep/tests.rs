@@ -31,7 +31,7 @@ fn policy(ttl: u32) -> Arc<ActivePolicy> {
 async fn open(change: impl FnOnce(Parts) -> Parts + Send + 'static) -> (Control, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::new(Reading { wall_us: 1_767_225_600_000_000, boot_us: 0 }));
     let options = Options { clock: clock.clone(), ..Options::default() };
-    let start = move || Control::start(Store::of(change(Parts::memory(&options)?))?, None, false);
+    let start = move || Control::start(Store::of(change(Parts::memory(&options)?))?, None, None, false);
     let control = blocking(start).await.expect("a store");
     control.activate(policy(15), false, None).await.expect("active");
     (control, clock)
