@@ -25,7 +25,10 @@ const ENDS: &[(&str, &str)] = &[
     ("nul_byte", "not run: program, argument or environment contains a NUL byte"),
     ("deadline_passed", "not run: the deadline had passed before the start"),
     ("not_started", "not run: the system refused for another reason"),
-    ("still_running", "not run: the program of an earlier attempt still runs here under the same provider key"),
+    (
+        "still_running",
+        "not run: the program of an earlier attempt still runs here under the same provider key",
+    ),
     ("no_place", "not run: what the program would read and write cannot be made"),
     ("deadline", "the executor had not returned at the attempt's deadline"),
     ("cancelled", "the call was dropped while its executor ran"),

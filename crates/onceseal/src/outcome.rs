@@ -32,11 +32,11 @@ pub(crate) fn settle_of(attempt: &Attempt, performed: &Performed, secrets: &Secr
     Settle { code, error, result, remote, ..Settle::new(Holding::from(attempt), outcome) }
 }
 
-/// What is kept of a remote's receipt, if it gave any: names that are none stand
-/// for nothing, as a result that cannot be stored does.
+/// What is kept of a remote's receipt, if it gave any. What is no name, or has a
+/// secret in it, proves nothing: without the secret two would be one.
 pub(crate) fn receipt_of(done: &Done, secrets: &Secrets) -> Option<RemoteReceipt> {
     let name = |text: &Option<String>| {
-        text.clone().map(|text| secrets.hide(text)).filter(|text| limits::is_name(text))
+        text.clone().filter(|text| limits::is_name(text) && secrets.hide(text.clone()) == *text)
     };
     let RemoteReceipt { observed_at, receipt_id, request_id, revision } = &done.remote;
     let kept = RemoteReceipt {

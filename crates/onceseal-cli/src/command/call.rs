@@ -18,6 +18,13 @@ use crate::text::shown;
 pub(crate) struct CallArgs {
     /// The action's name, as the policy lists it
     pub(crate) action: String,
+    #[command(flatten)]
+    with: With,
+}
+
+/// What an action has besides its name.
+#[derive(Debug, Args)]
+pub(crate) struct With {
     /// An argument of the action: text after `=`, JSON after `:=`
     #[arg(long = "arg", value_name = "NAME=TEXT|NAME:=JSON")]
     args: Vec<String>,
@@ -45,7 +52,19 @@ pub(crate) struct CallArgs {
 impl CallArgs {
     /// The action, its JSON read as its policy entry accepts it.
     pub(crate) fn action(&self, context: &Context, policy: &Policy) -> Result<Action, CliError> {
-        let limits = policy.argument_limits(&self.action);
+        self.with.action(&self.action, context, policy)
+    }
+}
+
+impl With {
+    /// The action of this name, its JSON read as its policy entry accepts it.
+    pub(crate) fn action(
+        &self,
+        action: &str,
+        context: &Context,
+        policy: &Policy,
+    ) -> Result<Action, CliError> {
+        let limits = policy.argument_limits(action);
         let mut arguments = Object::new();
         let flags = [("--arg", &self.args), ("--arg-file", &self.files), ("--arg-file-raw", &self.raw_files)];
         for (flag, given) in flags.into_iter().flat_map(|(flag, all)| all.iter().map(move |one| (flag, one)))
@@ -64,7 +83,7 @@ impl CallArgs {
             if arguments.insert(name, value).is_some() {
                 return Err(CliError::usage(format!("the argument {name} is given twice")));
             }
-            if flag == "--arg" && is_redacted(policy, &self.action, name) {
+            if flag == "--arg" && is_redacted(policy, action, name) {
                 let name = shown(name);
                 context.out.note(&format!(
                     "warning: the policy redacts {name}, and a command line shows it to everybody here; \
@@ -74,7 +93,7 @@ impl CallArgs {
         }
         let agent = self.agent.clone().unwrap_or_else(|| format!("cli:{}", Control::account().name));
         Ok(Action {
-            name: self.action.clone(),
+            name: action.to_owned(),
             arguments,
             principal: Principal { agent, user: self.user.clone() },
             environment: self.environment.clone().unwrap_or_else(|| Action::DEFAULT_ENVIRONMENT.to_owned()),

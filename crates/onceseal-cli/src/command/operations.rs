@@ -26,7 +26,7 @@ use onceseal::views::action_state;
 use onceseal::{Control, render};
 
 use super::actions::as_object;
-use super::call::CallArgs;
+use super::call::With;
 use super::exec::approval;
 use super::exec::told::not_run;
 use super::list::{self, Pages};
@@ -75,8 +75,11 @@ pub(crate) enum Operations {
 /// An operation to store.
 #[derive(Debug, Args)]
 pub(crate) struct Dispatch {
+    /// The action's name, as the policy lists it
+    #[arg(required_unless_present = "case")]
+    action: Option<String>,
     #[command(flatten)]
-    call: Option<CallArgs>,
+    with: With,
     /// What makes two dispatches the same wish
     #[arg(long = "idempotency-key", value_name = "KEY", required_unless_present = "case")]
     key: Option<String>,
@@ -87,7 +90,7 @@ pub(crate) struct Dispatch {
     #[arg(long, value_name = "TIME", num_args = 0..=1, value_parser = list::span)]
     wait: Option<Option<Span>>,
     /// Dispatch the call of this case file and carry it out here, at the time that it says: for tests
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["action", "key", "approvals", "wait"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["action", "key", "approvals", "wait", "args", "files", "raw_files", "user", "resource"])]
     case: Option<PathBuf>,
     /// Fail at this point, as if the process had died there: for tests
     #[arg(long, value_name = "POINT", requires = "case", value_parser = PossibleValuesParser::new(point::ALL))]
@@ -147,11 +150,14 @@ fn dispatch(context: &Context, dispatch: &Dispatch) -> Result<ExitCode, CliError
     if let Some(case) = &dispatch.case {
         return case::dispatch(context, case, dispatch.fault.as_deref());
     }
-    let (Some(call), Some(key)) = (&dispatch.call, &dispatch.key) else {
+    if dispatch.fault.is_some() {
+        return Err(CliError::usage("--fault goes with --case"));
+    }
+    let (Some(action), Some(key)) = (&dispatch.action, &dispatch.key) else {
         return Err(CliError::usage("an action and --idempotency-key are needed, or --case"));
     };
     let config = context.config()?;
-    let action = call.action(context, &config.policy.policy)?;
+    let action = dispatch.with.action(action, context, &config.policy.policy)?;
     let (tools, control) = (tools(&config)?, context.act(&config)?);
     let asked = action.clone();
     let sent = wait(async {

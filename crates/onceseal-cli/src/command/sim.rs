@@ -81,6 +81,8 @@ pub(crate) fn run(context: &Context, sim: &Sim) -> Result<ExitCode, CliError> {
 }
 
 fn act(place: &Place) -> Result<ExitCode, CliError> {
+    let named = place.id.split_once('=');
+    let named = named.ok_or_else(|| CliError::usage("--id is MEMBER=PREFIX, as in id=SIM"))?;
     let (key, arguments) = given()?;
     let mut ledger = Ledger::open(&place.ledger)?;
     let course = ledger.next();
@@ -97,7 +99,7 @@ fn act(place: &Place) -> Result<ExitCode, CliError> {
     let answer = match ledger.done(&key) {
         Some(answer) => answer.clone(),
         None => {
-            let answer = answer(place, &key, arguments)?;
+            let answer = answer(named, &key, arguments);
             let mut line = answer.clone();
             line.insert("key", key);
             ledger.add(line)?;
@@ -124,9 +126,7 @@ fn ask(place: &Place) -> Result<ExitCode, CliError> {
 }
 
 /// What it answers: the arguments, and a name made of the key.
-fn answer(place: &Place, key: &str, arguments: Object) -> Result<Object, CliError> {
-    let (member, prefix) =
-        place.id.split_once('=').ok_or_else(|| CliError::usage("--id is MEMBER=PREFIX, as in id=SIM"))?;
+fn answer((member, prefix): (&str, &str), key: &str, arguments: Object) -> Object {
     let digest = Hash::of("onceseal.sim.v1\n", &[key.as_bytes()]).to_string();
     let hex = digest.trim_start_matches("sha256:");
     let number = u64::from_str_radix(&hex[..12], 16).unwrap_or_default() + 1;
@@ -136,7 +136,7 @@ fn answer(place: &Place, key: &str, arguments: Object) -> Result<Object, CliErro
     answer.insert("data", Value::Object(data));
     answer.insert("receipt_id", format!("sim-receipt-{}", &hex[..24]));
     answer.insert("request_id", format!("sim-request-{}", &hex[24..48]));
-    Ok(answer)
+    answer
 }
 
 /// What the worker says of the call.
@@ -169,12 +169,20 @@ struct Ledger {
 
 impl Ledger {
     fn open(path: &Path) -> Result<Ledger, CliError> {
+        // Not to wait for a pipe that nobody writes, or read what has no end.
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Err(failed(std::io::ErrorKind::InvalidInput.into()));
+        }
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let mut file = file.map_err(failed)?;
         // Given back when the file is closed, also by a process that is killed.
         file.lock().map_err(failed)?;
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(failed)?;
+        // A line without its end was cut off while it was written: nothing was done.
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        file.set_len(whole as u64).map_err(failed)?;
+        text.truncate(whole);
         let line = |line: &str| match json::read(line.as_bytes(), &Limits::DATA) {
             Ok(Value::Object(line)) => Ok(line),
             _ => Err(CliError::new("sim_failed", "the ledger has a line that is no JSON object", UNUSABLE)),

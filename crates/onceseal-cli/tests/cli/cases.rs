@@ -259,3 +259,73 @@ fn the_case_files_of_the_reference_are_taken_or_refused() {
     }
     println!("{passed} as they stand; adapted: {reasons:#?}");
 }
+
+#[test]
+fn a_case_that_gives_an_approval_of_something_else_has_nothing_else_done() {
+    for decision in ["allow", "approve"] {
+        for mode in ["mismatched", "expired"] {
+            let project = project();
+            let policy =
+                project.read("onceseal.yaml").replace("decision: approve", &format!("decision: {decision}"));
+            fs::write(project.path("onceseal.yaml"), policy).expect("a policy");
+            let change = serde_json::json!({ "path": ["approval_mode"], "value": mode });
+            let case = changed(&vectors()["fixture_base"], &change);
+            fs::write(project.path("case.json"), case.to_string()).expect("a case");
+            for _ in 0..2 {
+                let ran = project.run(&["operations", "dispatch", "--case", "case.json"]);
+                let code = ran.document()["code"].clone();
+                assert_eq!(
+                    code,
+                    if decision == "allow" { "OK" } else { "APPROVAL_INVALID" },
+                    "{decision}, {mode}"
+                );
+            }
+            project.ok(&["worker", "--until-dry"]);
+            let done = usize::from(decision == "allow");
+            assert_eq!(project.read("remote.jsonl").lines().count(), done, "{decision}, {mode}");
+            assert_eq!(project.items(&["operations", "list"]).len(), done, "{decision}, {mode}");
+        }
+    }
+}
+
+#[test]
+fn a_case_is_taken_whatever_the_environment_says_of_agents_and_alone() {
+    let project = project();
+    fs::write(project.path("case.json"), vectors()["fixture_base"].to_string()).expect("a case");
+    let mut command = project.command(&["operations", "dispatch", "--case", "case.json"]);
+    let command = command.env("ONCESEAL_AGENT", "bob").env("ONCESEAL_ENVIRONMENT", "staging");
+    assert_eq!(crate::base::ran(command.output().expect("a run")).code, 0);
+    for more in [&["--user", "ann"][..], &["--arg", "a=b"], &["create_refund_draft"]] {
+        let args = [&["operations", "dispatch", "--case", "case.json"], more].concat();
+        let ran = project.run(&args);
+        assert!(ran.code == 2 && ran.stderr.contains("cannot be used with"), "{ran:?}");
+    }
+    let alone = ["operations", "dispatch", "x", "--idempotency-key", "k", "--fault", "after_claim"];
+    assert_eq!(project.run(&alone).code, 2);
+}
+
+#[test]
+fn p14_what_is_no_file_is_neither_waited_for_as_a_case_nor_as_a_ledger() {
+    let project = project();
+    let made = std::process::Command::new("mkfifo").arg(project.path("pipe")).status();
+    assert!(made.expect("mkfifo").success());
+    for args in
+        [&["operations", "dispatch", "--case", "pipe"][..], &["sim", "tell", "--ledger", "pipe", "refuse"]]
+    {
+        assert_eq!(project.run(args).code, 2, "{args:?}");
+    }
+    // A line that was cut off while it was written is no line.
+    fs::write(project.path("torn.jsonl"), "{\"told\":\"lag\"}\n{\"ke").expect("written");
+    project.ok(&["sim", "tell", "--ledger", "torn.jsonl", "catch-up"]);
+    assert_eq!(project.read("torn.jsonl").lines().count(), 2);
+}
+
+#[test]
+fn a_case_of_the_future_is_refused() {
+    let project = project();
+    let change = serde_json::json!({ "path": ["now"], "value": 253_000_000_000_i64 });
+    fs::write(project.path("case.json"), changed(&vectors()["fixture_base"], &change).to_string())
+        .expect("a case");
+    let ran = project.run(&["operations", "dispatch", "--case", "case.json", "--json"]);
+    assert_eq!((ran.code, ran.error()["code"].as_str()), (2, Some("case_invalid")), "{ran:?}");
+}

@@ -132,6 +132,10 @@ fn tools_that_cannot_be_are_refused_with_the_reason() {
         ("refund: { business_rule: x, command: { run: [sh] } }", "`business_rule` is not known"),
         ("refund: { recovery: ask, settle: 1m, command: { run: [sh] } }", "a command needs command.status"),
         ("refund: { recovery: ask, settle: 1m, http: { url: \"https://x/y\" } }", "needs http.status"),
+        (
+            "refund: { recovery: same_key, key_ttl: 7s, lease: 2s, request_timeout: 1s, command: { run: [sh] } }",
+            "key_ttl: a command needs",
+        ),
         ("refund: { key_ttl: 1h, command: { run: [sh] } }", "key_ttl: belongs to another recovery"),
         (
             "refund: { revisions: { inptu: v2 }, command: { run: [sh] } }",

@@ -70,6 +70,9 @@ impl Kind {
             Kind::Command(program) if asks && !program.can_be_asked() => {
                 Err("recovery: to be asked, a command needs command.status".to_owned())
             }
+            Kind::Command(_) if matches!(contract.recovery, Recovery::SameKey { key_ttl } if key_ttl.to_std() < SHORTEST) => {
+                Err("key_ttl: a command needs at least 30s, of which the last 10s are to stop it".to_owned())
+            }
             Kind::Command(_) if contract.deadline.to_std() < SHORTEST => {
                 Err("deadline: a command needs at least 30s, of which the last 10s are to stop it".to_owned())
             }

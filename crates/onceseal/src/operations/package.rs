@@ -17,6 +17,7 @@ use super::checked::is_withheld;
 use super::{Dispatching, Tool};
 use crate::control::Control;
 use crate::error::Error;
+use crate::permit::secrets_under;
 
 /// Who asked for what, by which call.
 pub(super) struct Asked {
@@ -37,6 +38,9 @@ pub struct Package {
     asked: Asked,
     identity: ToolIdentity,
     document: Value,
+    /// The result as the tool returned it, where it can be held against the
+    /// contract again: nothing of it is redacted.
+    whole: Option<Value>,
     code: Option<ModelCode>,
     answer: Result<OperationNow, Error>,
 }
@@ -90,12 +94,16 @@ impl Package {
     }
 
     /// Holds the package against the call, the tool and the digests anew: where
-    /// it is not what it would be, as JSON pointers.
+    /// it is not what it would be, as JSON pointers. A result of a call that has
+    /// redacted arguments was held against its contract when it was stored, and
+    /// cannot be again.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
-        let fits = |data: &Value| {
+        let fits = |told: &Value| {
+            let Some(whole) = &self.whole else { return true };
             let tool = self.asked.tool.as_ref();
-            tool.is_some_and(|tool| tool.handler().returns(&self.asked.arguments, data))
+            let fits = tool.is_some_and(|tool| tool.handler().returns(&self.asked.arguments, whole));
+            fits && *told == data(whole.clone())
         };
         self.told().problems(&self.document, fits)
     }
@@ -111,9 +119,11 @@ impl Package {
 
 /// What was done, as far as it is told.
 struct Outcome {
-    value: Option<Value>,
+    value: Value,
     remote: RemoteReceipt,
     settled_at: Timestamp,
+    /// The policy that decided it.
+    policy: Option<Hash>,
 }
 
 impl Asked {
@@ -159,15 +169,21 @@ impl Asked {
         let identity = Asked::identity(self.tool.as_ref(), &self.name);
         let mut downstream = Downstream::default();
         let mut observed_at = control.store().now();
+        let mut whole = None;
         let news = match &answer {
             Ok(now) => {
                 downstream.status_ref = Some(now.status_ref.clone());
                 match (ModelCode::of_standing(&now.standing), outcome(control, now).await?) {
                     (Some(code), _) => News::No(code),
-                    (None, Outcome { value: Some(value), .. }) if is_withheld(&value) => {
+                    (None, Outcome { value, .. }) if is_withheld(&value) => {
                         News::No(ModelCode::OutputContractViolation)
                     }
-                    (None, Outcome { value, remote, settled_at }) => {
+                    (None, Outcome { value, remote, settled_at, policy }) => {
+                        if let (Some(policy), Some(tool)) = (policy, &self.tool) {
+                            let secrets =
+                                secrets_under(control, policy, tool.name(), &self.arguments).await?;
+                            whole = secrets.is_empty().then(|| value.clone());
+                        }
                         observed_at = remote.observed_at.unwrap_or(settled_at);
                         downstream.receipt_id = remote.receipt_id;
                         downstream.request_id = remote.request_id;
@@ -189,7 +205,7 @@ impl Asked {
             News::No(code) => Some(code),
         };
         let document = self.told(&identity).package(&news, &downstream, &second(observed_at));
-        Ok(Package { asked: self, identity, document, code, answer })
+        Ok(Package { asked: self, identity, document, whole, code, answer })
     }
 }
 
@@ -218,15 +234,17 @@ async fn outcome(control: &Control, now: &OperationNow) -> Result<Outcome, Error
     };
     let action = now.action;
     let read = move |control: &Control| {
-        let value = control.stored_value(stored)?;
-        let operation = control.action_row(action)?.and_then(|row| row.operation);
+        let value = control.stored_value(stored)?.unwrap_or(Value::Null);
+        let row = control.action_row(action)?;
+        let policy = row.as_ref().map(|row| row.decided.policy);
+        let operation = row.and_then(|row| row.operation);
         let effect = match operation {
             Some(operation) => control.effect_at(&operation.effect)?,
             None => None,
         };
         let settled_at = effect.as_ref().map_or(Timestamp::MIN, |effect| effect.updated_at);
         let remote = effect.and_then(|effect| effect.private.remote).unwrap_or(RemoteReceipt::NONE);
-        Ok(Outcome { value, remote, settled_at })
+        Ok(Outcome { value, remote, settled_at, policy })
     };
     control.aside(read).await
 }
@@ -243,11 +261,11 @@ fn told_of(error: &Error) -> Option<ModelCode> {
 }
 
 /// Data are an object, whatever the tool returned.
-fn data(value: Option<Value>) -> Value {
+fn data(value: Value) -> Value {
     match value {
-        None | Some(Value::Null) => Value::Object(Object::new()),
-        Some(Value::Object(object)) => Value::Object(object),
-        Some(value) => {
+        Value::Null => Value::Object(Object::new()),
+        Value::Object(object) => Value::Object(object),
+        value => {
             let mut object = Object::new();
             object.insert("value", value);
             Value::Object(object)

@@ -13,6 +13,7 @@ use super::returned::{Pointer, named};
 use super::tool::{Answering, Handler, Job, Question, Word};
 use crate::executed::{Done, Failure, Performed};
 use crate::http::{Client, Local, Request, Response};
+use crate::outcome::stand_in;
 use crate::secrets::Secrets;
 
 /// The header that tells attempts of one wish.
@@ -157,22 +158,31 @@ impl Remote {
         Reached { remote: self.clone(), client }
     }
 
-    /// What is kept of an answer: its status, its body if that is JSON, and the
-    /// remote's receipt.
+    /// What no answer may repeat into what is kept, whichever request it answers:
+    /// the remote may have seen all of it.
+    fn secrets(&self) -> Secrets {
+        let requests = [Some(&self.request), self.status.as_ref().map(|status| &status.request)];
+        requests.into_iter().flatten().flat_map(Template::secrets).collect::<Vec<_>>().into()
+    }
+
+    /// What is kept of an answer: its status, its body or what stands in for one
+    /// that is no JSON, and the remote's receipt.
     fn done(&self, response: &Response, secrets: &Secrets) -> Done {
         let mut result = Object::new();
         result.insert("status", Value::Integer(i64::from(response.status)));
-        let body = json::read(&response.body, &Limits::RESULT).ok().filter(|_| !response.truncated);
-        let body = body.map(|body| secrets.hide_in(body));
-        let receipt = match (&self.receipt, &body) {
-            (Some(pointer), Some(body)) => pointer.find(body).and_then(named),
-            _ => None,
+        let length = response.body.len();
+        let body = match json::read(&response.body, &Limits::RESULT) {
+            _ if length == 0 => None,
+            _ if response.truncated => Some(stand_in("too_large", length)),
+            Ok(body) => Some(body),
+            Err(_) => Some(stand_in("no_json", length)),
         };
+        let receipt = self.receipt.as_ref().and_then(|pointer| pointer.find(body.as_ref()?)).and_then(named);
         if let Some(body) = body {
-            result.insert("body", body);
+            result.insert("body", secrets.hide_in(body));
         }
         let done = Done::from(Value::Object(result));
-        match receipt {
+        match receipt.filter(|receipt| secrets.hide(receipt.clone()) == *receipt) {
             Some(receipt) => done.receipt(receipt),
             None => done,
         }
@@ -217,11 +227,11 @@ impl Template {
         Ok(template)
     }
 
-    /// What no answer may repeat into what is kept.
-    fn secrets(&self) -> Secrets {
+    /// The secrets that are filled in.
+    fn secrets(&self) -> Vec<String> {
         let headers = self.headers.iter().flat_map(|(_, value)| value.secrets());
         let body = self.body.iter().flat_map(FilledValue::secrets);
-        self.url.secrets().chain(headers).chain(body).collect::<Vec<_>>().into()
+        self.url.secrets().chain(headers).chain(body).collect()
     }
 
     /// Whether it can be sent whatever is filled in; answers to which host.
@@ -268,7 +278,7 @@ impl Handler for Reached {
                     return Err(Failure::NotExecuted { code: Some("not_filled".to_owned()), message });
                 }
             };
-            let secrets = self.remote.request.secrets();
+            let secrets = self.remote.secrets();
             match self.client.send(request).await {
                 Ok(response) => {
                     let message = format!("the remote answered with status {}", response.status);
@@ -289,7 +299,7 @@ impl Handler for Reached {
             let given = Given { arguments: &question.arguments, provider_key: &question.provider_key };
             let response = self.client.send(status.request.fill(&given).ok()?).await.ok()?;
             match response.status {
-                200..=299 => Some(Word::Committed(self.remote.done(&response, &status.request.secrets()))),
+                200..=299 => Some(Word::Committed(self.remote.done(&response, &self.remote.secrets()))),
                 code if !response.relayed && status.absent_on.contains(&code) => Some(Word::Absent),
                 _ => None,
             }

@@ -5,31 +5,32 @@
 use onceseal_core::json::{self, Object, Value};
 use onceseal_core::policy::ArgumentPath;
 
-/// Names of members that no result has: what a model would leak, or obey.
-/// They are compared without case, and with `-` as `_`.
+/// Names of members that no result has: what a model would leak, or obey. They
+/// are compared by their letters and digits alone, without case and without an
+/// `s` at the end.
 const FORBIDDEN: [&str; 22] = [
-    "access_token",
-    "api_key",
+    "accesstoken",
     "apikey",
     "authorization",
-    "client_secret",
+    "bearertoken",
+    "clientsecret",
     "cookie",
     "credential",
-    "credentials",
-    "developer_message",
-    "instructions",
+    "developermessage",
+    "idtoken",
+    "instruction",
+    "passwd",
     "password",
-    "private_key",
-    "proxy_authorization",
-    "refresh_token",
+    "privatekey",
+    "proxyauthorization",
+    "refreshtoken",
     "secret",
-    "session_token",
-    "set_cookie",
-    "system_message",
-    "system_prompt",
-    "tool_calls",
-    "tool_choice",
-    "x_api_key",
+    "sessiontoken",
+    "setcookie",
+    "systemmessage",
+    "systemprompt",
+    "toolcall",
+    "toolchoice",
 ];
 
 /// The rules of a contract's members `output_bytes`, `output_depth` and
@@ -129,8 +130,11 @@ fn has_forbidden(value: &Value) -> bool {
 }
 
 fn is_forbidden(name: &str) -> bool {
-    let plain = name.to_lowercase().replace('-', "_");
-    FORBIDDEN.binary_search(&plain.as_str()).is_ok()
+    // Upper case first: what folds to the same letter is the same letter.
+    let folded = name.to_uppercase().to_lowercase();
+    let plain: String = folded.chars().filter(|c| c.is_alphanumeric()).collect();
+    let plain = plain.trim_end_matches('s');
+    FORBIDDEN.contains(&plain.trim_start_matches('x')) || FORBIDDEN.contains(&plain)
 }
 
 #[cfg(test)]
@@ -169,11 +173,19 @@ mod tests {
 
     #[test]
     fn p13_no_result_has_a_member_named_like_a_credential_or_a_command() {
-        assert!(FORBIDDEN.is_sorted());
         let rules = Returned::default();
-        for name in ["Password", "API-Key", "set-cookie", "system_prompt"] {
+        for name in [
+            "Password",
+            "API-Key",
+            "api keys",
+            "X-Api-Key",
+            "set-cookie",
+            "systemPrompt",
+            "paſſwords",
+            "idToken",
+        ] {
             assert!(!rules.fits(&Object::new(), &read(&format!(r#"{{"a":[{{"{name}":1}}]}}"#))), "{name}");
         }
-        assert!(rules.fits(&Object::new(), &read(r#"{"passwords_changed":1}"#)));
+        assert!(rules.fits(&Object::new(), &read(r#"{"passwords_changed":1,"next_token":2}"#)));
     }
 }

@@ -15,6 +15,7 @@ mod lists;
 mod marks;
 #[cfg(feature = "fault")]
 mod operations;
+mod packages;
 #[cfg(feature = "fault")]
 mod policies;
 mod processes;

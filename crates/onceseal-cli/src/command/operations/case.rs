@@ -2,20 +2,21 @@
 //! persistent tool runtime's, `persistent-tool-case-v1`.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use onceseal::core::action::Principal;
+use onceseal::core::action::{Action, Principal, Proposal};
 use onceseal::core::approval::Said;
+use onceseal::core::code::Code;
 use onceseal::core::id::ApprovalId;
 use onceseal::core::json::{self, Limits, Object, Value};
-use onceseal::core::time::Timestamp;
+use onceseal::core::policy::Verdict;
 use onceseal::fault::{self, point};
 use onceseal::operations::{CallIdentity, Dispatching, Operations, Package, Subject};
 use onceseal::store::StoreError;
-use onceseal::store::clock::{ManualClock, Reading};
+use onceseal::store::clock::{Clock, ManualClock, Reading, SystemClock};
 use onceseal::{AuditOptions, Control, Error, audit};
 
 use super::tools;
@@ -33,9 +34,9 @@ enum Approval {
     None,
     /// By this account, as `onceseal approve` does.
     Valid,
-    /// By this account, and it expired a second before.
+    /// By this account, for another subject's wish, and it expired.
     Expired,
-    /// By this account, for other arguments.
+    /// By this account, for another subject's wish.
     Mismatched,
 }
 
@@ -52,6 +53,14 @@ pub(super) struct Case {
     now: i64,
 }
 
+/// Opens a regular file, without waiting for what is none.
+fn open(path: &Path) -> std::io::Result<File> {
+    match std::fs::metadata(path)?.is_file() {
+        true => File::open(path),
+        false => Err(ErrorKind::InvalidInput.into()),
+    }
+}
+
 impl Case {
     /// Reads a case file.
     ///
@@ -66,7 +75,7 @@ impl Case {
             )
         };
         let mut bytes = Vec::new();
-        File::open(path).and_then(|file| file.take(BYTES + 1).read_to_end(&mut bytes)).map_err(unreadable)?;
+        open(path).and_then(|file| file.take(BYTES + 1).read_to_end(&mut bytes)).map_err(unreadable)?;
         if bytes.len() as u64 > BYTES {
             return Err(invalid("it is larger than 65,536 bytes"));
         }
@@ -115,7 +124,9 @@ impl Case {
             Some("mismatched") => Approval::Mismatched,
             _ => return Err("approval_mode is none, valid, expired or mismatched".to_owned()),
         };
-        let now = member("now").as_integer().filter(|now| (DAY..=LAST).contains(now));
+        // A lease that ends in the future could be ended by nobody until then.
+        let last = SystemClock.now().wall_us / 1_000_000;
+        let now = member("now").as_integer().filter(|now| (DAY..=last).contains(now));
         Ok(Case {
             tenant: text(who, "tenant_id")?,
             principal: Principal { agent: "host".to_owned(), user: Some(text(who, "subject_id")?) },
@@ -123,7 +134,7 @@ impl Case {
             arguments: arguments.ok_or("arguments is an object")?.clone(),
             call,
             approval,
-            now: now.ok_or("now is a second, from 86,400 to the end of 9999")?,
+            now: now.ok_or("now is a second that has passed, 86,400 at least")?,
         })
     }
 
@@ -133,7 +144,6 @@ impl Case {
 }
 
 const DAY: i64 = 86_400;
-const LAST: i64 = Timestamp::MAX.micros() / 1_000_000 - DAY;
 
 fn invalid(what: &str) -> CliError {
     CliError::new("case_invalid", format!("the case file is not in form: {what}"), UNUSABLE)
@@ -171,11 +181,12 @@ pub(super) fn dispatch(context: &Context, path: &Path, fault: Option<&str>) -> R
         let given = given(&operations, &case, &clock).await?;
         let asked = case.approval == Approval::Valid;
         arm(fault);
-        let sent = || given.iter().fold(sending(&operations, &case), |sending, id| sending.approval(*id));
+        let here = || sending(&operations, &case).at_once();
+        let sent = || given.iter().fold(here(), |sending, id| sending.approval(*id));
         let mut told = sent().tell().await;
         if let (true, Some(approval)) = (asked, needed(&told)) {
             say_yes(&control, approval).await?;
-            told = sending(&operations, &case).approval(approval).tell().await;
+            told = here().approval(approval).tell().await;
         }
         match (told, fault) {
             // Whoever asks after the crash is told what stands.
@@ -215,20 +226,24 @@ fn opened(
 
 fn sending(operations: &Operations, case: &Case) -> Dispatching {
     let sending = operations.dispatch(&case.tool).args(case.arguments.clone());
-    sending.by(case.principal.clone()).call(case.call.clone()).at_once()
+    sending.by(case.principal.clone()).call(case.call.clone())
 }
 
-/// The approvals that the case gives, made as it says.
+/// The approvals that the case gives. They are of another subject's wish, so
+/// that nothing which is asked for here is ever carried out.
 async fn given(operations: &Operations, case: &Case, clock: &ManualClock) -> Result<Vec<ApprovalId>, Error> {
-    let mut other = case.clone();
-    match case.approval {
-        Approval::None | Approval::Valid => return Ok(Vec::new()),
-        Approval::Expired => {}
-        Approval::Mismatched => {
-            other.call.call_id.push_str("-mismatched");
-            other.call.idempotency_key = other.call.idempotency_key.map(|key| format!("{key} mismatched"));
-        }
+    let made = matches!(case.approval, Approval::Expired | Approval::Mismatched);
+    if !made || !asks(operations.control(), case)? {
+        return Ok(Vec::new());
     }
+    let mut other = case.clone();
+    // Of a wish that nobody has had: what was approved once would be accepted.
+    let mut mark = [0; 8];
+    getrandom::fill(&mut mark).map_err(|error| StoreError::with(Code::StoreFailed, error.to_string()))?;
+    let mark = u64::from_be_bytes(mark);
+    other.call.call_id = format!("another {mark}");
+    other.call.idempotency_key = Some(format!("another {mark}"));
+    other.principal.user = Some(format!("somebody else {mark}"));
     let told = sending(operations, &other).tell().await;
     let Some(approval) = needed(&told) else { return Ok(Vec::new()) };
     say_yes(operations.control(), approval).await?;
@@ -238,6 +253,20 @@ async fn given(operations: &Operations, case: &Case, clock: &ManualClock) -> Res
         clock.advance(left.as_micros() + 1_000_000);
     }
     Ok(vec![approval])
+}
+
+/// Whether the policy asks a person before it lets this be dispatched.
+fn asks(control: &Control, case: &Case) -> Result<bool, Error> {
+    let Some(policy) = control.policy() else { return Ok(false) };
+    let action = Action {
+        name: case.tool.clone(),
+        arguments: case.arguments.clone(),
+        principal: case.principal.clone(),
+        environment: Action::DEFAULT_ENVIRONMENT.to_owned(),
+        resource: None,
+    };
+    let proposal = Proposal::prepare(control.store().tenant(), &policy, action)?;
+    Ok(policy.policy.decide(&proposal.facts()).verdict == Verdict::Approve)
 }
 
 fn needed(told: &Result<Package, Error>) -> Option<ApprovalId> {
@@ -255,7 +284,7 @@ async fn say_yes(control: &Control, approval: ApprovalId) -> Result<(), Error> {
 }
 
 fn arm(fault: Option<&str>) {
-    let fails = || Err(StoreError::with(onceseal::core::code::Code::StoreFailed, "a fault was asked for"));
+    let fails = || Err(StoreError::with(Code::StoreFailed, "a fault was asked for"));
     if let Some(point) = fault.and_then(|fault| point::ALL.into_iter().find(|point| *point == fault)) {
         fault::on(point, fails);
     }
