@@ -44,10 +44,10 @@ impl<H: Handler> Handler for Checked<H> {
         self.handler.takes(arguments)
     }
 
-    fn returns(&self, arguments: &Object, result: &Value) -> bool {
-        self.rules.schemas.returns(result)
-            && self.rules.returned.fits(arguments, result)
-            && self.handler.returns(arguments, result)
+    fn returns(&self, arguments: &Object, result: &Value) -> Result<(), String> {
+        self.rules.schemas.returns(result)?;
+        self.rules.returned.fits(arguments, result)?;
+        self.handler.returns(arguments, result)
     }
 
     fn authorizes<'a>(&'a self, who: Current<'a>, arguments: &'a Object) -> Answering<'a, Option<bool>> {
@@ -82,11 +82,12 @@ impl<H: Handler> Handler for Checked<H> {
 /// What is kept of a result: itself, or what stands in for one that is not such
 /// as the tool returns. It was done, and nobody should read that.
 pub(super) fn shown(tool: &Tool, arguments: &Object, done: Done) -> Done {
-    if tool.handler().returns(arguments, &done.value) {
-        return done;
+    let Err(because) = tool.handler().returns(arguments, &done.value) else { return done };
+    let mut value = stand_in(WITHHELD, json::canonical(&done.value).len());
+    if let Value::Object(stand_in) = &mut value {
+        stand_in.insert("because", because);
     }
-    let bytes = json::canonical(&done.value).len();
-    Done { value: stand_in(WITHHELD, bytes), ..done }
+    Done { value, ..done }
 }
 
 /// Why a result was not kept.

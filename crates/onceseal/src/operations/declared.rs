@@ -10,29 +10,8 @@ use super::checked::Rules;
 use super::program::Program;
 #[cfg(feature = "http")]
 use super::request::Remote;
-use super::tool::Handler;
+use super::tool::{Handler, SHARED};
 use super::{Tool, ToolError};
-
-/// What of a contract may be written in the file.
-const KEYS: [&str; 17] = [
-    "revisions",
-    "recovery",
-    "key_ttl",
-    "settle",
-    "deliver_within",
-    "lease",
-    "deadline",
-    "request_timeout",
-    "destination",
-    "input",
-    "output",
-    "output_bytes",
-    "output_depth",
-    "output_equals",
-    "source",
-    "command",
-    "http",
-];
 
 /// A program is stopped some time before its attempt ends, so that its end is
 /// known; this much is needed for it to do anything.
@@ -114,8 +93,9 @@ impl Declared {
 
     fn one(name: &str, value: &Value, directory: &Path) -> Result<Declared, String> {
         let Value::Object(entry) = value else { return Err("must be a mapping".to_owned()) };
-        if let Some((unknown, _)) = entry.iter().find(|(key, _)| !KEYS.contains(key)) {
-            return Err(format!("`{unknown}` is not known; known are {}", KEYS.join(", ")));
+        let known = |key: &str| ["command", "http"].contains(&key) || SHARED.contains(&key);
+        if let Some((unknown, _)) = entry.iter().find(|(key, _)| !known(key)) {
+            return Err(format!("`{unknown}` is not known; known are command, http, {}", SHARED.join(", ")));
         }
         let kind = match (entry.get("command"), entry.get("http")) {
             (Some(Value::Object(command)), None) => {

@@ -102,7 +102,7 @@ impl Package {
         let fits = |told: &Value| {
             let Some(whole) = &self.whole else { return true };
             let tool = self.asked.tool.as_ref();
-            let fits = tool.is_some_and(|tool| tool.handler().returns(&self.asked.arguments, whole));
+            let fits = tool.is_some_and(|tool| tool.handler().returns(&self.asked.arguments, whole).is_ok());
             fits && *told == data(whole.clone())
         };
         self.told().problems(&self.document, fits)

@@ -13,6 +13,7 @@ use super::returned::{Pointer, named};
 use super::running::Running;
 use super::tool::{Answering, Handler, Job, Question, Word};
 use crate::executed::{Done, Failure, Performed};
+use crate::outcome::stand_in;
 use crate::process::{Ended, GRACE_MAX, Input, Process};
 
 /// A program as a contract names it.
@@ -147,7 +148,11 @@ impl Program {
         let name = |pointer| found(pointer).and_then(named);
         let (receipt, request) = (name(&self.receipt), name(&self.request));
         let value = match &self.result {
-            Some(pointer) => pointer.find(&written).cloned().unwrap_or(Value::Null),
+            // What it wrote is not lost without a word.
+            Some(pointer) => pointer
+                .find(&written)
+                .cloned()
+                .unwrap_or_else(|| stand_in("no_result", json::canonical(&written).len())),
             None => written,
         };
         let mut done = Done::from(value);

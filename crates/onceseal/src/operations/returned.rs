@@ -2,6 +2,8 @@
 //! looks like a credential or a command to a model, and the arguments' values
 //! where they are repeated.
 
+use std::fmt;
+
 use onceseal_core::json::{self, Object, Value};
 use onceseal_core::policy::ArgumentPath;
 
@@ -73,13 +75,32 @@ impl Returned {
     }
 
     /// Whether a result keeps to them.
-    pub(super) fn fits(&self, arguments: &Object, result: &Value) -> bool {
-        self.bytes.is_none_or(|most| json::canonical(result).len() <= most)
-            && self.depth.is_none_or(|most| depth(result) <= most)
-            && !has_forbidden(result)
-            && self.equals.iter().all(|(pointer, path)| {
-                pointer.find(result).is_some() && pointer.find(result) == path.find(arguments)
-            })
+    ///
+    /// # Errors
+    /// What it does not keep to, without any value.
+    pub(super) fn fits(&self, arguments: &Object, result: &Value) -> Result<(), String> {
+        if let Some(most) = self.bytes.filter(|most| json::canonical(result).len() > *most) {
+            return Err(format!("it is longer than {most} bytes"));
+        }
+        if let Some(most) = self.depth.filter(|most| depth(result) > *most) {
+            return Err(format!("it nests deeper than {most}"));
+        }
+        if let Some(name) = forbidden(result) {
+            return Err(format!("its member `{name}` is named like a credential or a command to a model"));
+        }
+        for (pointer, path) in &self.equals {
+            let found = pointer.find(result);
+            if found.is_none() || found != path.find(arguments) {
+                return Err(format!("{pointer} is not the argument {path}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Pointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|step| write!(f, "/{step}"))
     }
 }
 
@@ -119,13 +140,13 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-fn has_forbidden(value: &Value) -> bool {
+fn forbidden(value: &Value) -> Option<&str> {
     match value {
-        Value::Object(object) => {
-            object.iter().any(|(name, value)| is_forbidden(name) || has_forbidden(value))
-        }
-        Value::List(items) => items.iter().any(has_forbidden),
-        _ => false,
+        Value::Object(object) => object
+            .iter()
+            .find_map(|(name, value)| if is_forbidden(name) { Some(name) } else { forbidden(value) }),
+        Value::List(items) => items.iter().find_map(forbidden),
+        _ => None,
     }
 }
 
@@ -159,7 +180,7 @@ mod tests {
         let rules = r#"{"output_bytes":60,"output_depth":1,"output_equals":{"/order":"order.id"}}"#;
         let rules = Returned::parse(&object(rules)).expect("rules");
         let arguments = object(r#"{"order":{"id":"o-1"}}"#);
-        let fits = |text: &str| rules.fits(&arguments, &read(text));
+        let fits = |text: &str| rules.fits(&arguments, &read(text)).is_ok();
         assert!(fits(r#"{"order":"o-1"}"#));
         assert!(!fits(r#"{"order":"o-2"}"#), "another order");
         assert!(!fits("{}"), "none");
@@ -184,8 +205,11 @@ mod tests {
             "paſſwords",
             "idToken",
         ] {
-            assert!(!rules.fits(&Object::new(), &read(&format!(r#"{{"a":[{{"{name}":1}}]}}"#))), "{name}");
+            assert!(
+                rules.fits(&Object::new(), &read(&format!(r#"{{"a":[{{"{name}":1}}]}}"#))).is_err(),
+                "{name}"
+            );
         }
-        assert!(rules.fits(&Object::new(), &read(r#"{"passwords_changed":1,"next_token":2}"#)));
+        assert!(rules.fits(&Object::new(), &read(r#"{"passwords_changed":1,"next_token":2}"#)).is_ok());
     }
 }

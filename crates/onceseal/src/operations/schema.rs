@@ -46,17 +46,25 @@ impl Schemas {
     /// Where they are not and what is wrong, without any value.
     pub(super) fn takes(&self, arguments: &Object) -> Result<(), String> {
         let Some(schema) = &self.input else { return Ok(()) };
-        let arguments = foreign(&Value::Object(arguments.clone()));
-        let problem = schema.iter_errors(&arguments).next();
-        match problem.map(|error| (error.instance_path().to_string(), error.masked().to_string())) {
-            Some((at, what)) => Err(if at.is_empty() { what } else { format!("{at}: {what}") }),
-            None => Ok(()),
-        }
+        fits(schema, &Value::Object(arguments.clone()))
     }
 
     /// Whether this result is such as the tool returns.
-    pub(super) fn returns(&self, result: &Value) -> bool {
-        self.output.as_ref().is_none_or(|schema| schema.is_valid(&foreign(result)))
+    ///
+    /// # Errors
+    /// As [`Schemas::takes`].
+    pub(super) fn returns(&self, result: &Value) -> Result<(), String> {
+        let Some(schema) = &self.output else { return Ok(()) };
+        fits(schema, result)
+    }
+}
+
+fn fits(schema: &Validator, value: &Value) -> Result<(), String> {
+    let value = foreign(value);
+    let problem = schema.iter_errors(&value).next();
+    match problem.map(|error| (error.instance_path().to_string(), error.masked().to_string())) {
+        Some((at, what)) => Err(if at.is_empty() { what } else { format!("{at}: {what}") }),
+        None => Ok(()),
     }
 }
 

@@ -23,8 +23,12 @@ impl Schemas {
         Ok(())
     }
 
-    #[expect(clippy::unused_self, reason = "with schemas there is something to hold it against")]
-    pub(super) fn returns(&self, _: &Value) -> bool {
-        true
+    #[expect(
+        clippy::unused_self,
+        clippy::unnecessary_wraps,
+        reason = "with schemas there is something to hold it against"
+    )]
+    pub(super) fn returns(&self, _: &Value) -> Result<(), String> {
+        Ok(())
     }
 }

@@ -36,9 +36,13 @@ pub trait Handler: Send + Sync + 'static {
 
     /// Whether this result is such as the tool returns for these arguments. If
     /// not it was done all the same, and its result is withheld.
-    fn returns(&self, arguments: &Object, result: &Value) -> bool {
+    ///
+    /// # Errors
+    /// What is wrong, in a sentence for whoever runs this program, without any
+    /// value.
+    fn returns(&self, arguments: &Object, result: &Value) -> Result<(), String> {
         let _ = (arguments, result);
-        true
+        Ok(())
     }
 
     /// Whether the principal, as it is now, may touch the resource: asked twice
@@ -193,6 +197,29 @@ impl ToolError {
     }
 }
 
+fn is_known(member: &str) -> bool {
+    ["name", "business_rule"].contains(&member) || SHARED.contains(&member)
+}
+
+/// What of a contract is the same wherever it is written.
+pub(super) const SHARED: [&str; 15] = [
+    "revisions",
+    "source",
+    "recovery",
+    "key_ttl",
+    "settle",
+    "deliver_within",
+    "lease",
+    "deadline",
+    "request_timeout",
+    "destination",
+    "input",
+    "output",
+    "output_bytes",
+    "output_depth",
+    "output_equals",
+];
+
 /// A contract and what carries it out. Cheap to clone.
 #[derive(Clone)]
 pub struct Tool {
@@ -207,15 +234,21 @@ impl fmt::Debug for Tool {
 }
 
 impl Tool {
-    /// The tool of this contract, carried out by this handler. What the contract
-    /// says of arguments and results (`input`, `output`, `output_bytes`,
-    /// `output_depth`, `output_equals`) is checked around it.
+    /// The tool of this contract, carried out by this handler. A contract has the
+    /// members that a tool has in the file but `command` and `http`, its `name`,
+    /// and `business_rule` if a rule is to be asked. What it says of arguments and
+    /// results (`input`, `output`, `output_bytes`, `output_depth`,
+    /// `output_equals`) is checked around the handler.
     ///
     /// # Errors
     /// What is wrong with the contract.
     pub fn new(contract: &Object, handler: impl Handler) -> Result<Tool, ToolError> {
         let name = contract.get("name").and_then(Value::as_text).unwrap_or("-");
         let failed = |problem: String| ToolError::new(name, problem);
+        if let Some((unknown, _)) = contract.iter().find(|(member, _)| !is_known(member)) {
+            let known = SHARED.join(", ");
+            return Err(failed(format!("`{unknown}` is not known; known are name, business_rule, {known}")));
+        }
         let rules = Rules::parse(contract).map_err(failed)?;
         Tool::ruled(contract, rules, handler).map_err(|error| failed(error.to_string()))
     }
