@@ -125,7 +125,7 @@ codes! {
         "there is no effect with this key";
     /// The command does not fit the state.
     InvalidTransition = 43 => "invalid_transition", Never,
-        "the effect is not in a state that permits this";
+        "it is in a state that does not permit this: look at it first, with `onceseal effects show` or `operations show`";
     /// The lease ended before the attempt began or was renewed.
     LeaseLapsed = 44 => "lease_lapsed", AfterResolution,
         "the lease ended first, so the outcome counts as unknown; resolve it before trying again";

@@ -3,6 +3,58 @@
 //!
 //! A [`Tool`] is a contract and what carries it out. [`Operations`] are the tools
 //! of a program: what may be dispatched by it, and what its [`Worker`]s do.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! use onceseal::core::json::{self, Limits, Value};
+//! use onceseal::operations::{CallIdentity, Operations, Tool};
+//! use onceseal::{Control, Done, Failure, Principal, config::Config};
+//!
+//! # let clock = std::sync::Arc::new(onceseal::store::clock::SystemClock);
+//! let config = Config::parse(b"schema: onceseal.policy/v1\nactions: { refund: { decision: allow } }\n")?;
+//! let control = Control::memory(config.policy, clock).await?;
+//!
+//! // A contract has the members of a tool in the file, but its executor.
+//! let contract = json::read(
+//!     br#"{"name": "refund", "recovery": "same_key", "key_ttl": "24h",
+//!          "input": {"type": "object", "required": ["payment"]}}"#,
+//!     &Limits::DATA,
+//! );
+//! let Ok(Value::Object(contract)) = contract else { unreachable!("it is an object") };
+//! let tool = Tool::function(&contract, async |job: onceseal::operations::Job| {
+//!     // Here the remote is called, with `job.provider_key()` as its idempotency key.
+//!     let refunded = job.args().get("payment").cloned().unwrap_or(Value::Null);
+//!     Ok::<_, Failure>(Done::from(refunded).receipt("re_1"))
+//! });
+//! let operations = Operations::of(&control, [tool.expect("a contract")]).await?;
+//!
+//! // A model's call, as its provider and the host name it.
+//! let call = CallIdentity {
+//!     provider: "openai".into(),
+//!     api_family: "responses".into(),
+//!     adapter_revision: "openai-responses-v1".into(),
+//!     response_id: "resp_1".into(),
+//!     call_id: "call_1".into(),
+//!     operation_id: "support".into(),
+//!     idempotency_key: Some("order-7".into()),
+//! };
+//! let dispatch = operations.dispatch("refund").arg("payment", "txn_1").call(call.clone());
+//! let package = dispatch.by(Principal::agent("bot")).at_once().tell().await?;
+//! assert_eq!(package.code(), None);
+//! // For the model, as its provider's interface takes it.
+//! let payload = package.payload().expect("a model's call");
+//! assert!(json::canonical(&payload).contains("function_call_output"));
+//!
+//! // Later the host asks by itself what became of it.
+//! let status_ref = package.answer().expect("accepted").status_ref.clone();
+//! let asking = operations.ask("refund", call.status_query(&status_ref), status_ref.as_str());
+//! let mut arguments = json::Object::new();
+//! arguments.insert("payment", "txn_1");
+//! let told = asking.args(arguments).by(Principal::agent("bot")).tell().await?;
+//! assert_eq!((told.code(), told.problems()), (None, Vec::new()));
+//! # Ok::<(), onceseal::Error>(())
+//! # }).unwrap();
+//! ```
 
 mod asking;
 #[cfg(feature = "http")]
@@ -198,7 +250,7 @@ impl Operations {
     }
 
     /// Where an operation stands, by its reference, for whoever answers for this
-    /// store; a model asks by [`Operations::query`].
+    /// store; a model asks by [`Operations::ask`].
     ///
     /// # Errors
     /// `operation_unknown`, or the store cannot be read.

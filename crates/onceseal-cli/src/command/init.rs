@@ -121,6 +121,9 @@ fn report(
              `rm` can destroy it: what had happened would then be forgotten, and could happen again",
         );
     }
-    context.out.note("next: read the policy, then onceseal exec customer.read -- true");
+    context.out.note(match wrote {
+        true => "next: read the policy, then onceseal exec customer.read -- true",
+        false => "next: onceseal policy check",
+    });
     Ok(ExitCode::SUCCESS)
 }

@@ -252,7 +252,9 @@ fn list(context: &Context, list: &List) -> Result<ExitCode, CliError> {
             let object = as_object(value);
             let (proposal, intent) = (row.private.proposal.as_ref(), row.private.intent.as_deref());
             let text = |text: Option<&String>| Cell::from(text.map_or("-".to_owned(), |text| shown(text)));
-            let said = last_word(&control, &row)?.and_then(|effect| effect.code);
+            // What was done needs no reason, whatever was said of attempts before.
+            let said =
+                last_word(&control, &row)?.filter(|_| !is_committed(&row)).and_then(|effect| effect.code);
             let code = object.get("code").and_then(Value::as_text).map(str::to_owned);
             let why = match (code, said) {
                 (Some(code), Some(said)) if code != said => format!("{code} ({})", shown(&said)),

@@ -147,7 +147,8 @@ fn became(out: Out, carried: &Carried) {
     if !out.is_json() {
         let text = |text: &Option<String>| text.as_deref().map_or("erased".to_owned(), shown);
         let due = due.map(|due| format!(" until {due}")).unwrap_or_default();
-        let code = code.map(|code| format!(": {code}")).unwrap_or_default();
+        // One that is unknown is so for no other reason.
+        let code = code.filter(|code| code != name).map(|code| format!(": {code}")).unwrap_or_default();
         return out.note(&format!("{} {} {name}{due}{code}", text(status_ref), text(tool)));
     }
     let (mut object, mut told) = (Object::new(), Object::new());

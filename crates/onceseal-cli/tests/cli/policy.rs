@@ -117,6 +117,17 @@ fn a_check_says_how_many_people_must_answer_elsewhere_than_at_a_command_line() {
 }
 
 #[test]
+fn a_check_names_the_tools_that_no_rule_permits() {
+    let project = Project::with_policy(
+        "actions:\n  listed: { decision: allow }\ntools:\n  listed: { command: { run: [\"true\"] }, recovery: never }\n  other: { command: { run: [\"true\"] }, recovery: never }\n",
+    );
+    let findings = project.json(&["policy", "check"])["findings"].as_array().expect("findings").clone();
+    let found: Vec<_> = findings.iter().filter(|found| found["code"] == "tool_not_listed").collect();
+    assert_eq!(found.len(), 1, "{findings:?}");
+    assert_eq!((&found[0]["severity"], &found[0]["path"]), (&json!("warning"), &json!("tools.other")));
+}
+
+#[test]
 fn a_store_in_memory_is_warned_of_wherever_something_is_expected_of_it() {
     let project = Project::with_policy("actions:\n  a: { decision: allow }\nsettings: { memory: true }\n");
     for args in [

@@ -63,7 +63,10 @@ impl Profile {
         Profile { provider: "onceseal", api_family: "direct", adapter_revision: "onceseal-direct-v1" };
 }
 
-/// A model's call, as its provider and the host name it.
+/// A model's call, as its provider and the host name it. Provider, interface and
+/// adapter are those of a known [`Profile`]: `openai` `responses`
+/// `openai-responses-v1`, `anthropic` `messages` `anthropic-messages-v1`, `google`
+/// `interactions` `gemini-interactions-v1`, or a program's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallIdentity {
     /// Who runs the model.

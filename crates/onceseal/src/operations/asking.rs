@@ -42,8 +42,10 @@ impl fmt::Debug for Asking {
 
 impl Operations {
     /// Begins to ask what became of a call of this tool. `call` is an identity of
-    /// its own, with the key of the one that dispatched; for a model's
-    /// [`CallIdentity::status_query`] of that one.
+    /// its own, with the key of the one that dispatched: if a model asks, the
+    /// identity of the call by which it does; if the host asks by itself, the
+    /// [`CallIdentity::status_query`] of the one that dispatched, which no
+    /// provider takes a payload for.
     pub fn ask(&self, tool: impl Into<String>, call: CallIdentity, status_ref: impl Into<String>) -> Asking {
         Asking {
             operations: self.clone(),

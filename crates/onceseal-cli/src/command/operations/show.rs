@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use onceseal::Control;
 use onceseal::core::action::{ActionRow, ActionState};
 use onceseal::core::effect::{EffectRow, EffectState};
 use onceseal::core::id::ActionId;
@@ -12,6 +11,7 @@ use onceseal::core::json::{Object, Value};
 use onceseal::core::stream::StreamId;
 use onceseal::core::time::Timestamp;
 use onceseal::views::action_state;
+use onceseal::{Control, render};
 
 use super::{find, last_word, rendered, result, unknown};
 use crate::command::list;
@@ -121,6 +121,8 @@ pub(super) fn run(context: &Context, show: &Show) -> Result<ExitCode, CliError> 
         let mut object = rendered(id, &row)?;
         object.insert("arguments", seen.arguments);
         object.insert("value", seen.value.unwrap_or(Value::Null));
+        let remote = effect.as_ref().and_then(|effect| effect.private.remote.as_ref());
+        object.insert("remote", remote.map_or(Value::Null, render::remote));
         object.insert("said", seen.said.map_or(Value::Null, |said| said.object().into()));
         context.out.document(object)?;
         return Ok(ExitCode::SUCCESS);
@@ -175,6 +177,11 @@ fn text(control: &Control, id: ActionId, row: &ActionRow, effect: Option<&Effect
     }
     if let Some(said) = said {
         rows.push(("said", said.text()));
+    }
+    if let Some(remote) = effect.and_then(|effect| effect.private.remote.as_ref()) {
+        let named = [&remote.receipt_id, &remote.request_id, &remote.revision].into_iter().flatten();
+        let named: Vec<String> = named.map(|name| literal(&name.as_str().into())).collect();
+        rows.push(("remote", named.join(" ")));
     }
     if let Some(receipt) = row.receipt() {
         rows.push(("receipt", receipt.to_string()));

@@ -7,6 +7,7 @@ use onceseal::Control;
 use onceseal::config::{Config, ConfigError};
 use onceseal::core::json::{Object, Value};
 use onceseal::core::policy::{Document, Entry, Path, Policy, Severity, Verdict};
+use onceseal::operations::Declared;
 
 use crate::error::CliError;
 use crate::table::state_style;
@@ -47,6 +48,12 @@ impl Checked {
                 let path = Path::default().member("actions").member(name).member("approval");
                 found.push(noticed(Severity::Note, "people_elsewhere", path, sentence));
             }
+        }
+        for tool in config.tools.iter().map(Declared::name).filter(|name| policy.entry(name).is_none()) {
+            let path = Path::default().member("tools").member(tool);
+            let sentence =
+                format!("no action is named `{tool}`, so the policy denies whatever is dispatched to it");
+            found.push(noticed(Severity::Warning, "tool_not_listed", path, sentence));
         }
         if config.settings.memory {
             let path = Path::default().member("settings").member("memory");
