@@ -124,6 +124,11 @@ impl CliError {
         self.because(format!("the store is {database}")).about("file", database)
     }
 
+    /// What it is and what happened, on one line.
+    pub(crate) fn summary(&self) -> String {
+        format!("{}: {}", self.code, self.message)
+    }
+
     pub(crate) const fn is_silent(&self) -> bool {
         self.silent
     }

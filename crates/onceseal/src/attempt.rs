@@ -6,7 +6,7 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
@@ -115,20 +115,29 @@ pub(crate) struct Held {
     executing: bool,
     /// Whether the caller had given the action its id.
     named: bool,
+    /// So much of the lease must be left when the executor starts.
+    needs: Duration,
     /// Of a worker's attempt.
     judging: Option<Judging>,
 }
 
 impl Held {
     pub(crate) fn new(control: &Control, attempt: Attempt, asked: Moment, named: bool) -> Held {
-        let settle = dropped(&attempt);
+        let (settle, needs) = (dropped(&attempt), attempt.lease.to_std() / 2);
         let inner = Some(control.inner.clone());
-        Held { inner, attempt, settle, asked, executing: false, named, judging: None }
+        Held { inner, attempt, settle, asked, executing: false, named, needs, judging: None }
     }
 
     /// Of an operation that a worker has claimed and begun.
-    pub(crate) fn of_worker(control: &Control, attempt: Attempt, asked: Moment, judging: Judging) -> Held {
+    pub(crate) fn of_worker(
+        control: &Control,
+        attempt: Attempt,
+        asked: Moment,
+        needs: Duration,
+        judging: Judging,
+    ) -> Held {
         let mut held = Held::new(control, attempt, asked, false);
+        held.needs = needs;
         held.settle.again = judging(None).again;
         held.judging = Some(judging);
         held
@@ -153,10 +162,10 @@ impl Held {
             return Err(self.give_back(control, error.into()).await);
         }
         // What the store's answer took has been taken from the lease.
-        if asked.after(lease / 2).is_over(store.clock().as_ref()) {
+        if asked.after(lease - self.needs).is_over(store.clock().as_ref()) {
             let failure = Failure::NotExecuted {
-                code: Some("lease_half_gone".to_owned()),
-                message: "the store took more than half of the lease to answer".to_owned(),
+                code: Some("lease_too_short".to_owned()),
+                message: "when the store had answered, too little of the lease was left".to_owned(),
             };
             return self.conclude(control, secrets, Err(failure), false).await;
         }

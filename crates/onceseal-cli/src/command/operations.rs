@@ -289,7 +289,10 @@ fn last_word(control: &Control, row: &ActionRow) -> Result<Option<EffectRow>, Cl
 fn find(control: &Control, which: &str) -> Result<ActionId, CliError> {
     match ActionId::parse(which) {
         Some(id) => Ok(id),
-        None => Ok(wait(control.operation(which))??),
+        None => wait(control.operation(which))?.map_err(|error| {
+            let is_unknown = error.refusal().is_some_and(|refusal| refusal.code == Code::OperationUnknown);
+            if is_unknown { unknown() } else { error.into() }
+        }),
     }
 }
 
@@ -321,7 +324,7 @@ fn said(context: &Context, word: &Word, retry: bool) -> Result<ExitCode, CliErro
                     // It is not waiting.
                     Ok(_) => CliError::missing(Code::InvalidTransition),
                 };
-                failed = failed.or(Some(error.about("action", id.to_string())));
+                failed = failed.or(Some(standing(&control, id, error)));
                 continue;
             }
         }
@@ -340,6 +343,16 @@ fn said(context: &Context, word: &Word, retry: bool) -> Result<ExitCode, CliErro
         context.out.document(object)?;
     }
     failed.map_or(Ok(ExitCode::SUCCESS), Err)
+}
+
+/// Why a person's word does not count, with where the operation stands.
+fn standing(control: &Control, id: ActionId, error: CliError) -> CliError {
+    let error = error.about("action", id.to_string());
+    // A store that cannot say leaves it out.
+    let row = control.action_row(id).ok().flatten();
+    let Some(row) = row.filter(|row| row.operation.is_some()) else { return error };
+    let state = action_state(&row.state);
+    error.about("state", state).because(format!("it is {state}")).next(format!("onceseal operations show {id}"))
 }
 
 /// Every operation that is parked.

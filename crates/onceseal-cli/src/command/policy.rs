@@ -13,8 +13,7 @@ use onceseal::core::policy::{ExplainedCondition, ExplainedRule, Severity, Shown,
 use onceseal::core::stream::Tenant;
 use onceseal::{Control, Error};
 
-pub(crate) use self::checked::FORGETS;
-use self::checked::{Checked, Noticed};
+pub(crate) use self::checked::{Checked, FORGETS, Noticed};
 use super::call::{CallArgs, unfit};
 use crate::context::{Context, wait};
 use crate::error::{CliError, REFUSED, UNUSABLE};

@@ -10,7 +10,6 @@ use onceseal::core::limits;
 use onceseal::core::policy::{Facts, Policy, Reason};
 use onceseal::core::reply::{EffectNow, Refusal};
 use onceseal::store::read::row_of;
-use onceseal::views::action_state;
 use onceseal::{Control, Error};
 
 use super::call::unfit;
@@ -117,17 +116,13 @@ fn waits(control: &Control, now: &EffectNow, error: CliError) -> CliError {
     else {
         return error.next("onceseal operations list");
     };
-    let error = match state {
-        ActionState::Parked { code } => error.because(format!("it is parked: {code}: {}", code.sentence())),
-        state => error.because(format!("it is {}", action_state(state))),
-    };
     let error = error.about("operation", intent.status_ref.as_str());
     let error = error.next(format!("onceseal operations show {}", intent.status_ref));
     match state {
-        ActionState::Parked { .. } => {
-            error.next(format!("onceseal operations retry {} --reason '…', or cancel", intent.status_ref))
-        }
-        _ => error.next("then the same command again, once it has ended"),
+        ActionState::Parked { code } => error
+            .because(format!("it is parked: {code}: {}", code.sentence()))
+            .next(format!("onceseal operations retry {} --reason '…', or cancel", intent.status_ref)),
+        _ => error,
     }
 }
 

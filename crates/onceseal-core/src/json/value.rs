@@ -1,6 +1,7 @@
 //! JSON as plain data: what the reader returns and the writer takes.
 
 use std::cmp::Ordering;
+use std::fmt;
 
 /// The largest integer magnitude that every JSON reader keeps exact: 2^53 − 1.
 pub const SAFE_INTEGER: i64 = (1 << 53) - 1;
@@ -115,6 +116,13 @@ impl Value {
             Value::List(_) => "list",
             Value::Object(_) => "object",
         }
+    }
+}
+
+/// Its canonical text, as [`canonical`](super::canonical) writes it.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&super::canonical(self))
     }
 }
 

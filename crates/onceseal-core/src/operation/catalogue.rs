@@ -117,8 +117,9 @@ catalogue! {
     /// It was not started in time.
     TimeoutBeforeExecute = 13 => "TIMEOUT_BEFORE_EXECUTE", Execution, false, RetryAfter,
         "It was not started in time.";
-    /// Too much is asked at once.
-    RateLimit = 14 => "RATE_LIMIT", Dependency, false, RetryAfter, "Too much is asked at once.";
+    /// What it depends on is busy, or does not answer.
+    RateLimit = 14 => "RATE_LIMIT", Dependency, false, RetryAfter,
+        "It cannot be taken at the moment.";
     /// It could not be done.
     ToolError = 15 => "TOOL_ERROR", Execution, false, HumanReview, "It could not be done.";
 }

@@ -66,6 +66,14 @@ impl Contract {
     pub fn revisions(&self) -> Revisions<'_> {
         self.identity.revisions()
     }
+
+    /// Whether an attempt may still be due when the remote has forgotten the key
+    /// of the one before. It is not made then, and what became of the one before
+    /// stays unknown.
+    #[must_use]
+    pub fn outlives_its_key(&self) -> bool {
+        matches!(self.recovery, Recovery::SameKey { key_ttl } if key_ttl < self.deliver_within)
+    }
 }
 
 /// A contract with its digest and the canonical text that was hashed.

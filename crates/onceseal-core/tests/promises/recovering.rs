@@ -3,12 +3,15 @@
 use onceseal_core::action::{ActionState, Answer};
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
-use onceseal_core::effect::{Begin, EffectState, Finding, Holding, Outcome, Reconcile, Resolve, Settle};
+use onceseal_core::effect::{
+    Begin, EffectState, Finding, Holding, Outcome, Reconcile, Renew, Resolve, Settle,
+};
 use onceseal_core::id::ActionId;
+use onceseal_core::json::{self, Limits, Value};
 use onceseal_core::operation::{Claim, GiveBack, Next, Postpone};
 use onceseal_core::reply::{Attempt, Question, Reply, Standing};
 use onceseal_core::time::{Span, Timestamp};
-use onceseal_core::tool::Declare;
+use onceseal_core::tool::{Declare, Tool};
 
 use crate::calls::{identity, settle};
 use crate::operating::{claimed, operation, standing};
@@ -164,6 +167,36 @@ fn p04_a_worker_that_lost_its_lease_changes_nothing_once_another_has_claimed() {
     world.settle(&second, Outcome::Committed);
     assert_eq!(state(&world), EffectState::Committed);
     world.check();
+}
+
+#[test]
+fn ua_086_ua_092_whoever_takes_over_is_not_taken_for_who_was_there_before_whatever_both_are_called() {
+    let (mut world, action) = accepted(SAME_KEY);
+    let (dead, _) = world.begun(action);
+    lapse(&mut world, &dead);
+    // The same host, account, process number and program: none of it counts.
+    let (new, _) = world.begun(action);
+    let renew = |attempt: &Attempt| Command::Renew(Renew { attempt: attempt.into(), lease: attempt.lease });
+    assert_eq!(refused(world.run(renew(&dead))).code, Code::InProgress);
+    assert!(matches!(world.run(renew(&new)), Reply::Renewed { .. }));
+    assert_eq!(refused(world.settle(&dead, Outcome::Committed)).code, Code::Fenced);
+    assert_eq!(state(&world), EffectState::Executing);
+    world.check();
+}
+
+#[test]
+fn ua_019_a_contract_whose_attempts_may_outlive_the_key_is_told_of() {
+    for (contract, outlives) in [
+        (r#"{"name":"send","recovery":"same_key","key_ttl":"24h"}"#, false),
+        (r#"{"name":"send","recovery":"same_key","key_ttl":"24h","deliver_within":"25h"}"#, true),
+        (r#"{"name":"send","recovery":"same_key","key_ttl":"10m"}"#, true),
+        (r#"{"name":"send","recovery":"ask","settle":"2m"}"#, false),
+        (NEVER, false),
+    ] {
+        let Ok(Value::Object(document)) = json::read(contract.as_bytes(), &Limits::DATA) else { panic!() };
+        let tool = Tool::compile(&document).expect("a contract");
+        assert_eq!(tool.contract.outlives_its_key(), outlives, "{contract}");
+    }
 }
 
 #[test]

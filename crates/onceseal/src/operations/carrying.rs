@@ -156,9 +156,12 @@ async fn attempted(
 ) -> Result<(), Error> {
     let control = operations.control();
     let (arguments, principal) = (arguments(&job.arguments)?, principal(&job));
+    // A request that goes out ends within the lease, so that nobody asks about it
+    // or repeats it before it is over.
+    let lease = attempt.lease.to_std();
+    let needs = (lease / 2).max(tool.contract().request_timeout.to_std().min(lease));
     if !attempt.begun {
-        // Half of the lease is for the attempt.
-        let patience = attempt.lease.to_std() / 2;
+        let patience = lease - needs;
         let looked =
             tokio::time::timeout(patience, objection(operations, tool, &principal, &arguments)).await;
         let next = match looked {
@@ -190,7 +193,7 @@ async fn attempted(
         Some(failure) => sequel(handler.handler(), failure, fence),
         None => Sequel { again: Some(Span::from_std(pause(fence))), health: None },
     });
-    let held = Held::of_worker(control, attempt, asked, judging);
+    let held = Held::of_worker(control, attempt, asked, needs, judging);
     let (key, provider_key) = (job.intent.key, job.provider_key);
     let performed = held
         .perform(control, arguments, &secrets, async |call| {

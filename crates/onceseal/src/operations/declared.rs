@@ -20,7 +20,8 @@ const SHORTEST: Duration = Duration::from_secs(30);
 /// A tool as the file declares it: checked, and not yet able to do anything.
 #[derive(Debug, Clone)]
 pub struct Declared {
-    contract: Object,
+    document: Object,
+    contract: tool::Contract,
     kind: Kind,
     rules: Rules,
 }
@@ -110,20 +111,26 @@ impl Declared {
             _ => return Err("one of command and http is needed, as a mapping".to_owned()),
         };
         let rules = Rules::parse(entry)?;
-        let mut contract = entry.clone();
-        contract.insert("name", name);
-        if contract.get("destination").is_none() {
-            contract.insert("destination", kind.destination());
+        let mut document = entry.clone();
+        document.insert("name", name);
+        if document.get("destination").is_none() {
+            document.insert("destination", kind.destination());
         }
-        let compiled = tool::Tool::compile(&contract).map_err(|error| error.to_string())?;
+        let compiled = tool::Tool::compile(&document).map_err(|error| error.to_string())?;
         kind.suits(&compiled.contract)?;
-        Ok(Declared { contract, kind, rules })
+        Ok(Declared { document, contract: compiled.contract, kind, rules })
     }
 
     /// The tool's name.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.contract.get("name").and_then(Value::as_text).unwrap_or_default()
+        &self.contract.identity.name
+    }
+
+    /// What of its contract decides.
+    #[must_use]
+    pub const fn contract(&self) -> &tool::Contract {
+        &self.contract
     }
 
     /// The tool, able to do what it declares.
@@ -136,9 +143,7 @@ impl Declared {
             Kind::Command(program) => self.checked(Program::clone(program)),
             #[cfg(feature = "http")]
             Kind::Http(remote) => {
-                let compiled =
-                    tool::Tool::compile(&self.contract).map_err(|error| failed(error.to_string()))?;
-                let timeout = compiled.contract.request_timeout.to_std();
+                let timeout = self.contract.request_timeout.to_std();
                 let client = crate::http::Client::builder().timeout(timeout);
                 let client = client.refuse_local_except(remote.allow()).build();
                 let client = client.map_err(|error| failed(error.to_string()))?;
@@ -149,6 +154,6 @@ impl Declared {
     }
 
     fn checked(&self, handler: impl Handler) -> Result<Tool, tool::ContractError> {
-        Tool::ruled(&self.contract, self.rules.clone(), handler)
+        Tool::ruled(&self.document, self.rules.clone(), handler)
     }
 }

@@ -8,7 +8,7 @@ use onceseal::core::action::{ActionState, Answer};
 use onceseal::core::code::Code;
 use onceseal::core::effect::{EffectState, Finding};
 use onceseal::core::json::{self, Limits, Object, Value};
-use onceseal::fault::Remote;
+use onceseal::fault::{self, Remote, point};
 use onceseal::operations::{
     Answering, Current, Handler, Job, OperationNow, Operations, Question, Standing, Tool, Word,
 };
@@ -211,6 +211,33 @@ async fn p03_an_answer_that_was_lost_is_asked_for_with_the_same_key_or_waits_for
         assert_eq!((shop.world.state("pay:a"), shop.remote.hits()), (Some(state), hits), "{text}");
         let ambiguous = matches!(shop.state(&now), ActionState::Ended { result: Answer::Ambiguous, .. });
         assert_eq!(ambiguous, text == NEVER);
+    }
+}
+
+#[tokio::test]
+async fn p03_a_request_that_could_outlast_the_lease_is_not_sent() {
+    let _alone = fault::alone();
+    for (contract, pause, sent) in
+        [(SAME_KEY, 9_999_999, 1), (SAME_KEY, 10_000_001, 0), (ASK, 9_999_999, 1), (ASK, 10_000_001, 0)]
+    {
+        let shop = Shop::of(World::memory(crate::support::POLICY).await, contract).await;
+        // Stopped between the claim and the request, once: of a lease of 30 s less
+        // is left than the 20 s that a request may take.
+        let (clock, stops) = (shop.world.clock.clone(), AtomicU64::new(1));
+        fault::on(point::AFTER_RESERVE, move || {
+            clock.advance(pause * i64::from(stops.swap(0, Ordering::SeqCst) == 1));
+            Ok(())
+        });
+        let now = shop.sent("a").await;
+        shop.work().await;
+        assert_eq!(shop.remote.hits(), sent, "{contract} after {pause} µs");
+        if sent == 0 {
+            let state = shop.state(&now);
+            assert!(matches!(state, ActionState::Queued { code: Some(Code::NotExecuted), .. }), "{state:?}");
+        }
+        shop.pass(30);
+        shop.work().await;
+        assert_eq!((shop.world.state("pay:a"), shop.remote.hits()), (Some(EffectState::Committed), 1));
     }
 }
 

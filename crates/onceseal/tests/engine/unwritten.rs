@@ -233,7 +233,7 @@ async fn with_less_than_half_the_lease_left_the_executor_is_not_called() {
         });
         match quick(&world, "o").execute(never).await {
             Err(Error::NotExecuted { code: Some(code), receipt: Some(_), .. }) => {
-                assert_eq!(code, "lease_half_gone");
+                assert_eq!(code, "lease_too_short");
             }
             other => panic!("{other:?}"),
         }

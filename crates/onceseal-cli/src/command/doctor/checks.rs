@@ -15,7 +15,7 @@ use onceseal::views::{Filter, state_numbers};
 use onceseal::{Control, Error, MarkState, Opening, Seen};
 
 use super::{Check, Verdict};
-use crate::command::policy::FORGETS;
+use crate::command::policy::{Checked, FORGETS, Noticed};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::standing;
@@ -63,34 +63,42 @@ fn failed(name: &'static str, error: &Error) -> Check {
 }
 
 fn config(context: &Context, checks: &mut Vec<Check>) -> Option<Config> {
-    let found = context.file().and_then(|file| Config::load(&file).map(|config| (file, config)));
-    match found {
-        Ok((file, config)) => {
-            let found = config.policy.policy.check(Some(&Control::account().name));
-            let count = |severity| found.iter().filter(|finding| finding.severity == severity).count();
-            let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-            let verdict = match (errors, warnings) {
-                (0, 0) => Verdict::Ok,
-                (0, _) => Verdict::Warn,
-                _ => Verdict::Fail,
+    let file = match context.file() {
+        Ok(file) => file,
+        Err(ConfigError::Missing) => {
+            let detail = "there is none here or above: reading and answering work, acting does not";
+            checks.push(Check::new("policy file", Verdict::Warn, detail).next("onceseal init"));
+            return None;
+        }
+        Err(error) => {
+            checks.push(Check::new("policy file", Verdict::Fail, format!("{}: {error}", error.code())));
+            return None;
+        }
+    };
+    match Checked::read(&file) {
+        Ok(Checked { config, found }) => {
+            let of = |severity| move |noticed: &&Noticed| noticed.severity == severity;
+            let errors = found.iter().filter(of(Severity::Error));
+            let found: Vec<&Noticed> = errors.chain(found.iter().filter(of(Severity::Warning))).collect();
+            let verdict = match found.first().map(|noticed| noticed.severity) {
+                None => Verdict::Ok,
+                Some(Severity::Error) => Verdict::Fail,
+                Some(_) => Verdict::Warn,
             };
+            let first = found.first().map(|noticed| format!(", the first: {}", noticed.told()));
             let detail = format!(
-                "{}: {}, {}",
+                "{}: {}, {}{}",
                 file.display(),
                 counted(config.policy.policy.entries().len(), "action"),
-                counted(errors + warnings, "finding")
+                counted(found.len(), "finding"),
+                first.unwrap_or_default()
             );
             let check = Check::new("policy file", verdict, detail);
             checks.push(if verdict == Verdict::Ok { check } else { check.next("onceseal policy check") });
             Some(config)
         }
-        Err(ConfigError::Missing) => {
-            let detail = "there is none here or above: reading and answering work, acting does not";
-            checks.push(Check::new("policy file", Verdict::Warn, detail).next("onceseal init"));
-            None
-        }
         Err(error) => {
-            checks.push(Check::new("policy file", Verdict::Fail, format!("{}: {error}", error.code())));
+            checks.push(Check::new("policy file", Verdict::Fail, error.summary()));
             None
         }
     }

@@ -14,14 +14,14 @@ use crate::table::state_style;
 use crate::text::shown;
 
 /// A file that was read.
-pub(super) struct Checked {
-    pub(super) config: Config,
-    pub(super) found: Vec<Noticed>,
+pub(crate) struct Checked {
+    pub(crate) config: Config,
+    pub(crate) found: Vec<Noticed>,
 }
 
 /// Something about it, with its place.
-pub(super) struct Noticed {
-    pub(super) severity: Severity,
+pub(crate) struct Noticed {
+    pub(crate) severity: Severity,
     code: &'static str,
     path: Path,
     at: String,
@@ -30,7 +30,7 @@ pub(super) struct Noticed {
 
 impl Checked {
     /// Reads the file once: what is checked is what is activated.
-    pub(super) fn read(file: &File) -> Result<Checked, CliError> {
+    pub(crate) fn read(file: &File) -> Result<Checked, CliError> {
         let wrong = |error| CliError::of_file(error, file);
         let bytes = Config::read(file).map_err(wrong)?;
         let config = Config::parse(&bytes).map_err(wrong)?;
@@ -54,6 +54,12 @@ impl Checked {
             let sentence =
                 format!("no action is named `{tool}`, so the policy denies whatever is dispatched to it");
             found.push(noticed(Severity::Warning, "tool_not_listed", path, sentence));
+        }
+        for tool in config.tools.iter().filter(|tool| tool.contract().outlives_its_key()) {
+            let path = Path::default().member("tools").member(tool.name()).member("key_ttl");
+            let sentence = "is shorter than deliver_within: an attempt whose outcome is not known may be due after the \
+                            remote has forgotten its key; it is not made then, and a person has to look";
+            found.push(noticed(Severity::Warning, "key_ttl_short", path, sentence.to_owned()));
         }
         if config.settings.memory {
             let path = Path::default().member("settings").member("memory");
@@ -91,6 +97,11 @@ fn elsewhere(policy: &Policy, entry: &Entry) -> Option<String> {
 }
 
 impl Noticed {
+    /// Where, and what.
+    pub(crate) fn told(&self) -> String {
+        format!("{}: {}", self.path, self.sentence)
+    }
+
     pub(super) fn line(&self) -> String {
         let Noticed { severity, code, path, at, sentence } = self;
         let style = state_style(if *severity == Severity::Error { "fail" } else { "" });
