@@ -352,7 +352,10 @@ fn standing(control: &Control, id: ActionId, error: CliError) -> CliError {
     let row = control.action_row(id).ok().flatten();
     let Some(row) = row.filter(|row| row.operation.is_some()) else { return error };
     let state = action_state(&row.state);
-    error.about("state", state).because(format!("it is {state}")).next(format!("onceseal operations show {id}"))
+    error
+        .about("state", state)
+        .because(format!("it is {state}"))
+        .next(format!("onceseal operations show {id}"))
 }
 
 /// Every operation that is parked.

@@ -133,7 +133,10 @@ fn ua_019_check_and_doctor_warn_of_a_key_that_the_remote_forgets_before_it_may_b
         "actions:\n  pay: { decision: allow, effect: \"pay:{id}\" }\ntools:\n  pay: { command: { run: [\"true\"] }, recovery: same_key, key_ttl: 24h, deliver_within: 48h }\n",
     );
     let findings = project.json(&["policy", "check"])["findings"].clone();
-    assert_eq!((&findings[0]["code"], &findings[0]["path"]), (&json!("key_ttl_short"), &json!("tools.pay.key_ttl")));
+    assert_eq!(
+        (&findings[0]["code"], &findings[0]["path"]),
+        (&json!("key_ttl_short"), &json!("tools.pay.key_ttl"))
+    );
     let told = project.ok(&["doctor"]).stdout;
     assert!(told.contains("tools.pay.key_ttl: is shorter than deliver_within"), "{told}");
 }

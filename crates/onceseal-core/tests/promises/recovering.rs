@@ -260,7 +260,7 @@ fn p03_a_repeated_attempt_is_renewed_no_longer_than_the_key_lives() {
     world.now = forgotten - Span::minutes(1);
     let (second, _) = world.begun(action);
     let attempt = Holding::from(&second);
-    let renew = onceseal_core::effect::Renew { attempt, lease: Span::hours(1) };
+    let renew = Renew { attempt, lease: Span::hours(1) };
     assert_eq!(world.run(Command::Renew(renew)), Reply::Renewed { lease_until: forgotten });
     world.check();
 }
