@@ -99,6 +99,7 @@ fn follow(example: &str, program: &str, path: &str) {
     }
     let script = blocks(&format!("examples/{example}/README.md")).concat();
     // The program has been built; running it from there is what cargo would do.
+    let script = script.replace("cargo build --quiet\n", "");
     let script = script.replace("cargo run --quiet", &format!("{program} --port {port}"));
     // Into a file: what goes on in the background would keep a pipe open.
     let said = home.path().join("said");

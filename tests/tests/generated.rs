@@ -34,7 +34,11 @@ const ENDS: &[(&str, &str)] = &[
     ("cancelled", "the call was dropped while its executor ran"),
     ("dropped", "not run: the call was dropped before its executor started"),
     ("panic", "the executor panicked"),
-    ("lease_half_gone", "not run: the store took more than half of the lease to answer"),
+    (
+        "lease_too_short",
+        "not run: when the store had answered, less than half of the lease was left, or of an operation less than \
+         `request_timeout`",
+    ),
     ("invalid_request", "HTTP, not sent: the request is not valid"),
     ("no_root_certificates", "HTTP, not sent: this machine has no root certificates"),
     ("name_lookup", "HTTP: the host's name could not be looked up"),

@@ -236,7 +236,7 @@ fn doctor_says_what_is_parked_and_what_nobody_takes() {
 }
 
 #[test]
-fn doctor_says_that_what_is_due_is_not_taken() {
+fn ua_088_doctor_says_that_what_is_due_is_not_taken() {
     let project = scripted("true\n", "recovery: never");
     let control = project.embedded(5);
     let engine = control.engine().clone();
@@ -264,7 +264,7 @@ fn an_effect_that_an_operation_waits_for_is_told_as_that() {
     let project = scripted("exit 75\n", "recovery: never");
     let found = reference(&project.json(&dispatch("payment=p1", "amount:=1", "k1")));
     let exec = ["exec", "refund", "--arg", "payment=p1", "--arg", "amount:=1", "--json", "--", "true"];
-    for why in ["it is queued", "it is parked: not_executed"] {
+    for why in ["is queued", "it is parked: not_executed"] {
         let error = project.refused(&exec).error();
         assert_eq!((&error["code"], &error["operation"]), (&"in_progress".into(), &found.as_str().into()));
         let message = error["message"].as_str().expect("a message");
