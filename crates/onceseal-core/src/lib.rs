@@ -25,6 +25,7 @@ pub mod policy;
 mod record;
 pub mod reply;
 pub mod route;
+pub mod run;
 pub mod store;
 pub mod stream;
 pub mod time;

@@ -8,7 +8,7 @@ mod path;
 
 use super::template::TemplateProblem;
 use crate::json::Value;
-pub(super) use nearest::nearest;
+pub(crate) use nearest::nearest;
 use path::prefix;
 pub(super) use path::quoted;
 pub use path::{Path, Position, Step};

@@ -1,0 +1,169 @@
+//! Run definitions: the states of a kind of run, as data, fixed by hash.
+
+mod built_in;
+mod check;
+mod read;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::hash::Hash;
+use crate::json::{self, Limits, Object, Value};
+use crate::pack::Corrupt;
+
+/// What runs of one kind go through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    /// SHA-256(`onceseal.run-definition.v1\n` ‖ text).
+    pub digest: Hash,
+    /// Canonical text of the document.
+    pub text: String,
+    /// The kind that it defines.
+    pub kind: String,
+    /// The state of a run that was started.
+    pub initial: String,
+    /// The states by name.
+    pub states: BTreeMap<String, State>,
+    /// The gates by name.
+    pub gates: BTreeMap<String, Gate>,
+    /// Whether a run may be started before its change has a name.
+    pub provisional: bool,
+}
+
+/// One state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// The run goes on.
+    Living {
+        /// The states that may follow.
+        to: BTreeSet<String>,
+        /// The one that follows when whoever worked on it is gone.
+        interrupted: String,
+        /// What an operator may ask for, and the state that follows, where that
+        /// is not for the program to say.
+        commands: BTreeMap<String, Option<String>>,
+    },
+    /// Nothing follows.
+    Terminal,
+}
+
+/// A point that a delivery is bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gate {
+    /// What a delivery must name.
+    pub proof: Proving,
+}
+
+/// Whether a delivery needs a person's approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proving {
+    /// It names an approval of this store, which is used by it.
+    Required,
+    /// It need not.
+    None,
+}
+
+/// Why a document is no definition.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {problem}")]
+pub struct DefinitionError {
+    /// Where, as `states.paused.to`.
+    pub path: String,
+    /// What is wrong there, and what is right.
+    pub problem: String,
+}
+
+impl DefinitionError {
+    fn new(path: impl Into<String>, problem: impl Into<String>) -> DefinitionError {
+        DefinitionError { path: path.into(), problem: problem.into() }
+    }
+}
+
+impl Definition {
+    /// Reads a document: `initial`, `states`, and perhaps `gates` and
+    /// `provisional`.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub fn compile(kind: &str, document: &Object) -> Result<Definition, DefinitionError> {
+        let mut document = document.clone();
+        document.insert("kind", kind);
+        let text = json::canonical(&Value::Object(document.clone()));
+        let read = read::document(kind, &document)?;
+        let digest = Hash::of("onceseal.run-definition.v1\n", &[text.as_bytes()]);
+        let definition = Definition { digest, text, ..read };
+        check::check(&definition)?;
+        Ok(definition)
+    }
+
+    /// Compiles a stored text again.
+    ///
+    /// # Errors
+    /// [`Corrupt`] if it is not canonical or no longer compiles.
+    pub fn restore(text: &str) -> Result<Definition, Corrupt> {
+        const WRONG: Corrupt = Corrupt("run definition");
+        let Ok(Value::Object(mut document)) = json::read_canonical(text, &Limits::DATA) else {
+            return Err(WRONG);
+        };
+        match document.remove("kind") {
+            Some(Value::Text(kind)) => Definition::compile(&kind, &document).map_err(|_| WRONG),
+            _ => Err(WRONG),
+        }
+    }
+
+    /// Every definition that is built in.
+    #[must_use]
+    pub fn built_in() -> Vec<Definition> {
+        built_in::all()
+    }
+
+    /// Whether this state is one of it.
+    #[must_use]
+    pub fn has(&self, state: &str) -> bool {
+        self.states.contains_key(state)
+    }
+
+    /// Whether nothing follows on this state.
+    #[must_use]
+    pub fn is_terminal(&self, state: &str) -> bool {
+        matches!(self.states.get(state), Some(State::Terminal))
+    }
+
+    /// Whether one state may follow on another.
+    #[must_use]
+    pub fn permits(&self, from: &str, to: &str) -> bool {
+        matches!(self.states.get(from), Some(State::Living { to: next, .. }) if next.contains(to))
+    }
+
+    /// The state that follows when whoever worked on a run is gone; `None` if
+    /// nothing follows.
+    #[must_use]
+    pub fn interrupted(&self, state: &str) -> Option<&str> {
+        match self.states.get(state)? {
+            State::Living { interrupted, .. } => Some(interrupted),
+            State::Terminal => None,
+        }
+    }
+
+    /// Every pair of states of which the second may follow on the first.
+    pub fn edges(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.states.iter().flat_map(|(from, state)| {
+            let to = match state {
+                State::Living { to, .. } => Some(to),
+                State::Terminal => None,
+            };
+            to.into_iter().flatten().map(|to| (from.as_str(), to.as_str()))
+        })
+    }
+
+    /// What an operator may ask for in a state.
+    pub fn commands(&self, state: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+        let commands = match self.states.get(state) {
+            Some(State::Living { commands, .. }) => Some(commands),
+            Some(State::Terminal) | None => None,
+        };
+        commands.into_iter().flatten().map(|(name, to)| (name.as_str(), to.as_deref()))
+    }
+}
+
+#[cfg(test)]
+mod tests;
