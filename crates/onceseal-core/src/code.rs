@@ -198,6 +198,46 @@ codes! {
     RouteUnknown = 115 => "route_unknown", Never,
         "nothing is recorded of this destination; `onceseal operations routes` lists those that do not answer";
 
+    /// No such run.
+    RunUnknown = 120 => "run_unknown", Never,
+        "there is no such run; `onceseal runs list` lists them";
+    /// Nothing follows on where the run stands.
+    RunEnded = 121 => "run_ended", Never,
+        "the run has ended, and nothing follows on that; start it again for a new one";
+    /// The run has no such state.
+    StateUnknown = 122 => "state_unknown", Never,
+        "the run's definition has no such state; `onceseal runs show` lists what may follow";
+    /// The definition does not permit it.
+    TransitionForbidden = 123 => "transition_forbidden", Never,
+        "the run's definition does not let this state follow; `onceseal runs show` lists what may follow";
+    /// An operator cannot ask for this where the run stands.
+    CommandForbidden = 124 => "command_forbidden", Never,
+        "this cannot be asked for where the run stands; `onceseal runs show` lists what can";
+    /// An operator may ask for this, and the program says what follows.
+    CommandElsewhere = 125 => "command_elsewhere", Never,
+        "what follows on this is for the program that works on the run to say; ask it there";
+    /// The id of a request is not acceptable.
+    RequestIdInvalid = 126 => "request_id_invalid", Never,
+        "a request id is 1 to 128 ASCII letters, digits, dots, underscores, colons and hyphens, both ends a letter or a digit";
+    /// The id was used for another request.
+    RequestIdConflict = 127 => "request_id_conflict", Never,
+        "this request id belongs to another request, or to somebody else's; use a new one for a new request";
+    /// The name of a change is not acceptable.
+    ChangeInvalid = 128 => "change_invalid", Never,
+        "a change is named by 1 to 128 lower-case letters, digits and hyphens, both ends a letter or a digit";
+    /// The digest of what has no name is not one.
+    ProvisionalInvalid = 129 => "provisional_invalid", Never,
+        "what has no name yet is named by a SHA-256 as 64 lower-case hex digits";
+    /// Runs of this kind begin with a name.
+    ProvisionalForbidden = 130 => "provisional_forbidden", Never,
+        "runs of this kind are started for a change with a name";
+    /// The run's change has a name.
+    ChangeBound = 131 => "change_bound", Never,
+        "the run's change has a name, which does not change";
+    /// Another run lives under this change.
+    ChangeTaken = 132 => "change_taken", Never,
+        "another run lives under this change; go on with that one, or end it";
+
     /// No policy is active.
     PolicyMissing = 60 => "policy_missing", Never,
         "no policy is active in this store; `onceseal init` writes one and `onceseal policy apply` activates it";

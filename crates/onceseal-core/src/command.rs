@@ -6,10 +6,11 @@ use crate::action::{Acquire, Run};
 use crate::approval::{Answer, Revocation};
 use crate::effect::{Begin, Reconcile, Renew, Reserve, Resolve, Settle};
 use crate::hash::Hash;
-use crate::id::{ActionId, ApprovalId, ReceiptId, uuid_v7};
+use crate::id::{ActionId, ApprovalId, ReceiptId, RunId, uuid_v7};
 use crate::operation::{Cancel, Claim, Dispatch, GiveBack, Postpone, Query, Retry};
 use crate::policy::Activate;
 use crate::route::CloseRoute;
+use crate::run::{BindChange, StartRun, Transition};
 use crate::store::{Accept, Note};
 use crate::stream::StreamId;
 use crate::tool::Declare;
@@ -83,6 +84,12 @@ pub enum Command {
     Cancel(Cancel),
     /// A person's word that a destination answers.
     CloseRoute(CloseRoute),
+    /// Start a run, or join it.
+    StartRun(Box<StartRun>),
+    /// Name the change of a run.
+    BindChange(BindChange),
+    /// Move a run on.
+    Transition(Transition),
     /// Make a contract of a tool active, or active no more.
     Declare(Declare),
     /// Record the tenant's first event, once.
@@ -126,6 +133,12 @@ impl Stamped {
     #[must_use]
     pub fn approval(&self) -> ApprovalId {
         ApprovalId(uuid_v7(self.made_at, self.derive(ApprovalId::PREFIX, 0)))
+    }
+
+    /// A new run's id.
+    #[must_use]
+    pub fn run(&self) -> RunId {
+        RunId(uuid_v7(self.made_at, self.derive(RunId::PREFIX, 0)))
     }
 
     /// A new receipt's id.

@@ -3,13 +3,14 @@
 use crate::case::Case;
 pub use crate::case::{Renewal, Verdict};
 use crate::command::{Command, Stamped};
+use crate::id::RunId;
 use crate::journal::{Event, Row, Stored};
 use crate::pack::Corrupt;
 use crate::reply::Reply;
-use crate::stream::{StreamId, StreamKind};
+use crate::stream::{StreamId, StreamKind, Tenant};
 use crate::time::Timestamp;
 use crate::view::{Halt, Pinned, Read, View};
-use crate::{action, approval, effect, operation, policy, route, store, tool};
+use crate::{action, approval, effect, operation, policy, route, run, store, tool};
 
 /// Decides a command. Pure: the same arguments give the same verdict.
 ///
@@ -46,6 +47,9 @@ pub fn decide(pinned: &Pinned, view: &View, command: &Stamped, now: Timestamp) -
         Command::Retry(retry) => operation::retry(&mut case, retry),
         Command::Cancel(cancel) => operation::cancel(&mut case, cancel),
         Command::CloseRoute(close) => route::close(&mut case, close),
+        Command::StartRun(start) => run::start(&mut case, start),
+        Command::BindChange(bind) => run::bind_change(&mut case, bind),
+        Command::Transition(transition) => run::transition(&mut case, transition),
         Command::Create => store::create(&mut case),
     }?;
     Ok(case.verdict(reply))
@@ -109,6 +113,9 @@ pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
             vec![Read::Stream(tenant.route(&close.destination)), Read::Stream(pinned.policy_stream)]
         }
         Command::Declare(declare) => vec![Read::Stream(tenant.tool(declare.name()))],
+        Command::StartRun(start) => run::start_reads(pinned, start),
+        Command::BindChange(bind) => asked(tenant, bind.run, &bind.request),
+        Command::Transition(transition) => asked(tenant, transition.run, &transition.request),
         Command::Note(_) => vec![],
     }
 }
@@ -120,9 +127,15 @@ pub fn fresh(command: &Stamped) -> Option<StreamId> {
     match &command.command {
         Command::Run(run) if run.action.is_none() => Some(StreamId::action(command.action())),
         Command::Dispatch(_) => Some(StreamId::action(command.action())),
+        Command::StartRun(_) => Some(StreamId::run(command.run())),
         Command::Note(_) => Some(StreamId { kind: StreamKind::Note, name: command.note() }),
         _ => None,
     }
+}
+
+/// What is read of what is asked of a run.
+fn asked(tenant: &Tenant, run: RunId, request: &str) -> Vec<Read> {
+    vec![Read::Stream(tenant.request(&run.to_string(), request)), Read::Stream(StreamId::run(run))]
 }
 
 fn attempt(attempt: effect::Holding) -> Vec<Read> {
@@ -166,6 +179,16 @@ pub fn evolve(
         (StreamKind::Call, Some(Row::Call(row))) => Row::Call(operation::evolve_call(Some(row), at, event)?),
         (StreamKind::Route, None) => Row::Route(route::evolve(None, at, event)?),
         (StreamKind::Route, Some(Row::Route(row))) => Row::Route(route::evolve(Some(row), at, event)?),
+        (StreamKind::Run, None) => Row::Run(run::evolve(None, at, event)?),
+        (StreamKind::Run, Some(Row::Run(row))) => Row::Run(run::evolve(Some(row), at, event)?),
+        (StreamKind::Request, None) => Row::Request(run::evolve_request(None, at, event)?),
+        (StreamKind::Request, Some(Row::Request(row))) => {
+            Row::Request(run::evolve_request(Some(row), at, event)?)
+        }
+        (StreamKind::Definition, None) => Row::Definition(run::evolve_definition(None, at, event)?),
+        (StreamKind::Definition, Some(Row::Definition(row))) => {
+            Row::Definition(run::evolve_definition(Some(row), at, event)?)
+        }
         _ => return Err(Corrupt("row of a foreign stream")),
     })
 }

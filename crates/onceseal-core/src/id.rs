@@ -64,6 +64,10 @@ ids! {
     ApprovalId = "apr_";
     /// One receipt.
     ReceiptId = "rcp_";
+    /// One run.
+    RunId = "run_";
+    /// One project, as it is known wherever it lies.
+    RootId = "root_";
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ use crate::effect::EffectState;
 use crate::hash::Hash;
 use crate::id::{ActionId, ApprovalId, ReceiptId};
 use crate::operation::Intent;
+use crate::run;
+use crate::run::event::Answered;
 use crate::stream::StreamId;
 use crate::time::{Span, Timestamp};
 
@@ -86,6 +88,8 @@ pub enum Reply {
     },
     /// Where an operation stands.
     Operation(Box<OperationNow>),
+    /// Where a run stands, and what was answered.
+    Run(Box<RunNow>),
     /// An attempt is handed to a worker, here and never again.
     Claimed(Box<Attempt>, Box<Job>),
     /// What only the outside knows must be known first: nothing was recorded,
@@ -136,6 +140,17 @@ pub struct OperationNow {
     pub standing: Standing,
     /// Whether it was accepted before this command.
     pub repeated: bool,
+}
+
+/// What was answered of a run, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunNow {
+    /// The answer, which is the first one if the request was made before.
+    pub answered: Answered,
+    /// Whether the request was made before.
+    pub replayed: bool,
+    /// Where the run stands now.
+    pub now: run::Standing,
 }
 
 /// Where an operation stands.

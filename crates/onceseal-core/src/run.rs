@@ -5,6 +5,20 @@
 //! operator is offered all come from that data, and from nowhere else.
 
 mod definition;
+pub mod event;
+mod kept;
+mod moving;
 pub mod name;
+mod request;
+mod row;
+mod start;
 
 pub use definition::{Definition, DefinitionError, Gate, Proving, State};
+pub use kept::{DefinitionRow, evolve as evolve_definition};
+pub use moving::{Towards, Transition};
+pub use request::{RequestPrivate, RequestRow, evolve as evolve_request};
+pub use row::{RunPrivate, RunRow, Standing, evolve, living_key, standing_number};
+pub use start::{BindChange, StartRun, Subject, lookup};
+
+pub(crate) use moving::transition;
+pub(crate) use start::{bind_change, start, start_reads};

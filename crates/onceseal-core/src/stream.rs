@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::action::Action;
 use crate::hash::{BlindingKey, Hash, read_hex, write_hex};
-use crate::id::{ActionId, ApprovalId};
+use crate::id::{ActionId, ApprovalId, RunId};
 use crate::operation::CallIdentity;
 use crate::pack::{Corrupt, Pack, take};
 use crate::record::{Json, word};
@@ -30,6 +30,12 @@ word! {
         Call = 8 => "call",
         /// Whether a destination of tools answers.
         Route = 9 => "route",
+        /// What runs of one kind go through.
+        Definition = 10 => "definition",
+        /// One run.
+        Run = 11 => "run",
+        /// What was asked of a run, by the id the asker gave it.
+        Request = 12 => "request",
     }
 }
 
@@ -53,6 +59,12 @@ impl StreamId {
     #[must_use]
     pub const fn approval(id: ApprovalId) -> StreamId {
         StreamId { kind: StreamKind::Approval, name: id.0 }
+    }
+
+    /// The stream of a run.
+    #[must_use]
+    pub const fn run(id: RunId) -> StreamId {
+        StreamId { kind: StreamKind::Run, name: id.0 }
     }
 
     /// Writes `kind/hex`.
@@ -150,6 +162,24 @@ impl Tenant {
     #[must_use]
     pub fn call(&self, subject: &str, call: &CallIdentity) -> StreamId {
         self.named(StreamKind::Call, &call.name(subject))
+    }
+
+    /// The stream of a kind's definitions.
+    #[must_use]
+    pub fn definition(&self, kind: &str) -> StreamId {
+        self.named(StreamKind::Definition, kind)
+    }
+
+    /// The stream of a request id in its scope.
+    #[must_use]
+    pub fn request(&self, scope: &str, id: &str) -> StreamId {
+        self.named(StreamKind::Request, &format!("{scope}\0{id}"))
+    }
+
+    /// Where a run is found: blinded like a stream's name.
+    #[must_use]
+    pub fn lookup(&self, key: &str) -> Hash {
+        Hash(self.key.mac(&[StreamKind::Run.as_str().as_bytes(), &[0], key.as_bytes()]))
     }
 
     /// The stream of the store itself.

@@ -10,11 +10,12 @@ use crate::action::ActionRow;
 use crate::approval::ApprovalRow;
 use crate::effect::EffectRow;
 use crate::hash::Hash;
-use crate::id::{ActionId, ApprovalId};
+use crate::id::{ActionId, ApprovalId, RunId};
 use crate::journal::{Index, Key, Payload, Row, Stored};
 use crate::operation::CallRow;
 use crate::policy::{ActivePolicy, PolicyRow};
 use crate::route::RouteRow;
+use crate::run::{Definition, DefinitionRow, RequestRow, RunRow};
 use crate::store::StoreRow;
 use crate::stream::{StreamId, Tenant};
 use crate::tool::{Tool, ToolRow};
@@ -30,6 +31,8 @@ pub enum Read {
     Policy(Hash),
     /// A tool's contract by its digest.
     Tool(Hash),
+    /// A run definition by its digest.
+    Definition(Hash),
     /// The text kept beside an event.
     Payload(StreamId, u64),
 }
@@ -86,14 +89,16 @@ pub struct Pinned {
     pub policy_stream: StreamId,
     policies: BTreeMap<Hash, Option<Arc<ActivePolicy>>>,
     tools: BTreeMap<Hash, Option<Arc<Tool>>>,
+    definitions: BTreeMap<Hash, Option<Arc<Definition>>>,
 }
 
 impl Pinned {
     /// The constants of a tenant, with no policy known yet.
     #[must_use]
     pub fn new(tenant: Tenant, owner: Option<String>) -> Pinned {
-        let (policies, tools) = (BTreeMap::new(), BTreeMap::new());
-        Pinned { policy_stream: tenant.policy(), tenant, owner, policies, tools }
+        let policy_stream = tenant.policy();
+        let (policies, tools, definitions) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Pinned { policy_stream, tenant, owner, policies, tools, definitions }
     }
 
     /// Adds a policy, or the fact that no policy of this hash was ever active.
@@ -106,16 +111,23 @@ impl Pinned {
         self.tools.insert(digest, tool);
     }
 
+    /// Adds a run definition, or the fact that no run ever went by it.
+    pub fn know_definition(&mut self, digest: Hash, definition: Option<Arc<Definition>>) {
+        self.definitions.insert(digest, definition);
+    }
+
     /// Forgets what was unknown: it may become active at any time.
     pub fn forget_unknown(&mut self) {
         self.policies.retain(|_, policy| policy.is_some());
         self.tools.retain(|_, tool| tool.is_some());
+        self.definitions.retain(|_, definition| definition.is_some());
     }
 
     /// Forgets everything: what was seen in a batch that failed may not be so.
     pub fn forget_all(&mut self) {
         self.policies.clear();
         self.tools.clear();
+        self.definitions.clear();
     }
 
     /// The policy of this hash; `None` if it was never active.
@@ -138,6 +150,18 @@ impl Pinned {
         match self.tools.get(&digest) {
             Some(tool) => tool.as_ref().ok_or(Halt::Unreadable),
             None => Err(Halt::Need(vec![Read::Tool(digest)])),
+        }
+    }
+
+    /// The run definition of this digest.
+    ///
+    /// # Errors
+    /// [`Halt::Need`] until the store has looked, [`Halt::Unreadable`] if no run
+    /// ever went by it.
+    pub fn definition(&self, digest: Hash) -> Result<&Arc<Definition>, Halt> {
+        match self.definitions.get(&digest) {
+            Some(definition) => definition.as_ref().ok_or(Halt::Unreadable),
+            None => Err(Halt::Need(vec![Read::Definition(digest)])),
         }
     }
 }
@@ -187,7 +211,7 @@ impl View {
             Read::Stream(stream) => self.rows.contains_key(stream),
             Read::Range(range) => self.found.contains_key(range),
             Read::Payload(stream, sequence) => self.payloads.contains_key(&(*stream, *sequence)),
-            Read::Policy(_) | Read::Tool(_) => false,
+            Read::Policy(_) | Read::Tool(_) | Read::Definition(_) => false,
         }
     }
 
@@ -318,6 +342,39 @@ impl View {
     pub fn route(&self, stream: &StreamId) -> Result<Option<&RouteRow>, Halt> {
         Ok(self.stored(stream)?.and_then(|stored| match &stored.row {
             Row::Route(row) => Some(row),
+            _ => None,
+        }))
+    }
+
+    /// A run's row.
+    ///
+    /// # Errors
+    /// As [`View::stored`].
+    pub fn run(&self, id: RunId) -> Result<Option<&RunRow>, Halt> {
+        Ok(self.stored(&StreamId::run(id))?.and_then(|stored| match &stored.row {
+            Row::Run(row) => Some(row),
+            _ => None,
+        }))
+    }
+
+    /// The row of a request.
+    ///
+    /// # Errors
+    /// As [`View::stored`].
+    pub fn request(&self, stream: &StreamId) -> Result<Option<&RequestRow>, Halt> {
+        Ok(self.stored(stream)?.and_then(|stored| match &stored.row {
+            Row::Request(row) => Some(row),
+            _ => None,
+        }))
+    }
+
+    /// The row of a kind's definitions.
+    ///
+    /// # Errors
+    /// As [`View::stored`].
+    pub fn definition(&self, stream: &StreamId) -> Result<Option<&DefinitionRow>, Halt> {
+        Ok(self.stored(stream)?.and_then(|stored| match &stored.row {
+            Row::Definition(row) => Some(row),
             _ => None,
         }))
     }

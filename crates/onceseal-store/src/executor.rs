@@ -15,6 +15,7 @@ use onceseal_core::hash::Hash;
 use onceseal_core::journal::{Head, Index, Key, Kind, Payload, Recorded, Stored, seal};
 use onceseal_core::policy::ActivePolicy;
 use onceseal_core::reply::Reply;
+use onceseal_core::run::Definition;
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::Timestamp;
 use onceseal_core::tool::Tool;
@@ -282,6 +283,12 @@ impl<'a> Batch<'a> {
                     self.pinned.know_tool(*digest, tool);
                 }
             }
+            Read::Definition(digest) => {
+                if matches!(self.pinned.definition(*digest), Err(Halt::Need(_))) {
+                    let definition = self.definition(*digest)?;
+                    self.pinned.know_definition(*digest, definition);
+                }
+            }
         }
         Ok(())
     }
@@ -296,6 +303,13 @@ impl<'a> Batch<'a> {
         let Some(payload) = self.activated(Index::ToolText, digest)? else { return Ok(None) };
         let tool = Tool::restore(&payload.text)?;
         if tool.digest == digest { Ok(Some(Arc::new(tool))) } else { Err(StoreError::new(Code::Corrupt)) }
+    }
+
+    fn definition(&mut self, digest: Hash) -> Result<Option<Arc<Definition>>, StoreError> {
+        let Some(payload) = self.activated(Index::DefinitionText, digest)? else { return Ok(None) };
+        let definition = Definition::restore(&payload.text)?;
+        let is_it = definition.digest == digest;
+        if is_it { Ok(Some(Arc::new(definition))) } else { Err(StoreError::new(Code::Corrupt)) }
     }
 
     /// The text of what was activated under this hash, be it in this batch.

@@ -6,6 +6,7 @@ use onceseal_core::code::Code;
 use onceseal_core::hash::Hash;
 use onceseal_core::journal::{Event, Index, Key, Payload, Stamp, Stored};
 use onceseal_core::policy::ActivePolicy;
+use onceseal_core::run::Definition;
 use onceseal_core::stream::StreamId;
 use onceseal_core::tool::Tool;
 use onceseal_core::view::Loaded;
@@ -175,6 +176,18 @@ pub fn tool(snapshot: &dyn Snapshot, digest: Hash) -> Result<Option<Tool>, Store
     let payload = snapshot.payload(&hit.stream, hit.sequence)?;
     let tool = Tool::restore(&payload.ok_or_else(|| StoreError::new(Code::Erased))?.text)?;
     if tool.digest == digest { Ok(Some(tool)) } else { Err(StoreError::new(Code::Corrupt)) }
+}
+
+/// The run definition of this digest, if a run ever went by it, as a snapshot
+/// has it.
+///
+/// # Errors
+/// As [`policy`].
+pub fn definition(snapshot: &dyn Snapshot, digest: Hash) -> Result<Option<Definition>, StoreError> {
+    let Some(hit) = activation(snapshot, Index::DefinitionText, digest)? else { return Ok(None) };
+    let payload = snapshot.payload(&hit.stream, hit.sequence)?;
+    let definition = Definition::restore(&payload.ok_or_else(|| StoreError::new(Code::Erased))?.text)?;
+    if definition.digest == digest { Ok(Some(definition)) } else { Err(StoreError::new(Code::Corrupt)) }
 }
 
 /// The newest event that activated what has this hash.

@@ -9,6 +9,7 @@ use crate::pack::{Corrupt, Pack};
 use crate::policy::event as policy;
 use crate::record::{Fields, Json, record, word};
 use crate::route::event as route;
+use crate::run::event as run;
 use crate::store::event as store;
 use crate::tool::event as tool;
 
@@ -187,4 +188,14 @@ kinds! {
         route::Probe, Nothing;
     RouteClosed = 93 => "route.closed", "The destination answers, or a person says so.",
         route::Closed, operation::PersonSaid;
+    RunStarted = 100 => "run.started", "A run was started.",
+        run::Started, run::StartedSealed;
+    RunMoved = 101 => "run.moved", "A run went on to another state.",
+        run::Moved, run::AskedBy;
+    RunNamed = 102 => "run.named", "A run's change has a name now.",
+        run::Named, run::NamedSealed;
+    RequestAnswered = 110 => "request.answered", "A request was answered, and is answered so from now on.",
+        run::Answered, run::AnsweredSealed;
+    DefinitionAdded = 120 => "definition.added", "A definition was first used; its text is the payload.",
+        run::Added, run::AddedSealed;
 }

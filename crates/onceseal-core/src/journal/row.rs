@@ -10,6 +10,7 @@ use crate::pack::{Corrupt, Pack};
 use crate::policy::PolicyRow;
 use crate::record::word;
 use crate::route::RouteRow;
+use crate::run::{DefinitionRow, RequestRow, RunRow};
 use crate::store::StoreRow;
 use crate::stream::StreamKind;
 use crate::time::Timestamp;
@@ -53,6 +54,12 @@ pub enum Row {
     Call(CallRow),
     /// A route to a destination.
     Route(RouteRow),
+    /// A kind's definitions.
+    Definition(DefinitionRow),
+    /// A run.
+    Run(RunRow),
+    /// What was asked of a run.
+    Request(RequestRow),
 }
 
 word! {
@@ -84,6 +91,12 @@ word! {
         Outbox = 12 => "outbox",
         /// A remote's receipt or request, blinded → the effect it proves.
         Remote = 13 => "remote",
+        /// Blinded lookup → the living run.
+        Run = 14 => "run",
+        /// Blinded lookup, creation → runs that ended under it, newest first.
+        FormerRun = 15 => "former_run",
+        /// Definition digest → the event that added it.
+        DefinitionText = 16 => "definition_text",
     }
 }
 
@@ -131,7 +144,13 @@ impl Row {
             Row::Approval(row) => row.keys(),
             Row::Effect(row) => row.keys(),
             Row::Route(row) => row.keys(),
-            Row::Policy(_) | Row::Store(_) | Row::Tool(_) | Row::Call(_) => Vec::new(),
+            Row::Run(row) => row.keys(),
+            Row::Policy(_)
+            | Row::Store(_)
+            | Row::Tool(_)
+            | Row::Call(_)
+            | Row::Definition(_)
+            | Row::Request(_) => Vec::new(),
         }
     }
 
@@ -147,6 +166,9 @@ impl Row {
             Row::Tool(row) => row.updated_at,
             Row::Call(row) => row.created_at,
             Row::Route(row) => row.updated_at,
+            Row::Definition(row) => row.updated_at,
+            Row::Run(row) => row.updated_at,
+            Row::Request(row) => row.created_at,
         }
     }
 
@@ -162,6 +184,9 @@ impl Row {
             Row::Tool(row) => (row.packed(), Vec::new()),
             Row::Call(row) => (row.packed(), row.private.packed()),
             Row::Route(row) => (row.packed(), row.private.packed()),
+            Row::Definition(row) => (row.packed(), Vec::new()),
+            Row::Run(row) => (row.packed(), row.private.packed()),
+            Row::Request(row) => (row.packed(), row.private.packed()),
         }
     }
 
@@ -186,11 +211,18 @@ impl Row {
             StreamKind::Route => {
                 Row::Route(RouteRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
             }
+            StreamKind::Run => {
+                Row::Run(RunRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
+            }
+            StreamKind::Request => {
+                Row::Request(RequestRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
+            }
             // These have no private half.
             _ if !private.is_empty() => return Err(Corrupt("private half")),
             StreamKind::Policy => Row::Policy(Pack::unpacked(open)?),
             StreamKind::Store | StreamKind::Note => Row::Store(Pack::unpacked(open)?),
             StreamKind::Tool => Row::Tool(Pack::unpacked(open)?),
+            StreamKind::Definition => Row::Definition(Pack::unpacked(open)?),
         })
     }
 }
@@ -200,12 +232,13 @@ impl Event {
     #[must_use]
     pub fn keys(&self) -> Vec<Key> {
         let receipt = self.refs.receipt.map(|id| Key::of(Index::Receipt, &[&id.0]));
-        let policy = match &self.body {
+        let text = match &self.body {
             Body::PolicyActivated(data, _) => Some(Key::of(Index::PolicyText, &[&data.policy.0])),
             Body::ToolActivated(data, _) => Some(Key::of(Index::ToolText, &[&data.contract.0])),
+            Body::DefinitionAdded(data, _) => Some(Key::of(Index::DefinitionText, &[&data.definition.0])),
             _ => None,
         };
-        receipt.into_iter().chain(policy).collect()
+        receipt.into_iter().chain(text).collect()
     }
 
     /// Whether it is an answer, which has a receipt: the terminal one of an
@@ -235,6 +268,7 @@ impl Event {
             Body::NoteAppended(_, sealed) => sealed.body,
             Body::ActionQueued(_, sealed) => sealed.proposal.as_ref().map(|proposal| proposal.arguments),
             Body::ToolActivated(_, sealed) => sealed.text,
+            Body::DefinitionAdded(_, sealed) => sealed.text,
             Body::ActionAnswered(..)
             | Body::EffectAcquired(..)
             | Body::EffectQueued(..)
@@ -257,6 +291,10 @@ impl Event {
             | Body::RouteOpened(..)
             | Body::RouteProbed(..)
             | Body::RouteClosed(..)
+            | Body::RunStarted(..)
+            | Body::RunMoved(..)
+            | Body::RunNamed(..)
+            | Body::RequestAnswered(..)
             | Body::StoreCreated(..)
             | Body::StoreAccepted(..) => None,
         }
@@ -276,7 +314,10 @@ impl Kind {
             50..60 => StreamKind::Note,
             60..70 => StreamKind::Tool,
             70..80 => StreamKind::Call,
-            90.. => StreamKind::Route,
+            90..100 => StreamKind::Route,
+            100..110 => StreamKind::Run,
+            110..120 => StreamKind::Request,
+            120.. => StreamKind::Definition,
         }
     }
 }

@@ -186,6 +186,6 @@ fn settle(row: &mut Row) {
             }
         }
         Row::Policy(row) => row.updated_at = now(),
-        Row::Store(_) | Row::Tool(_) | Row::Call(_) | Row::Route(_) => {}
+        _ => {}
     }
 }

@@ -13,6 +13,7 @@ use onceseal_core::id::{ActionId, ApprovalId};
 use onceseal_core::journal::{Payload, Row};
 use onceseal_core::json::{self, Limits, Value};
 use onceseal_core::policy::{ActivePolicy, Policy, PolicyRow, Verdict};
+use onceseal_core::run::Definition;
 use onceseal_core::stream::{StreamId, Tenant};
 use onceseal_core::tool::Tool;
 use onceseal_core::view::{Loaded, Pinned, Range};
@@ -324,6 +325,10 @@ impl Shelf for Here<'_> {
     }
 
     fn tool(&self, _: Hash) -> Option<Arc<Tool>> {
+        None
+    }
+
+    fn definition(&self, _: Hash) -> Option<Arc<Definition>> {
         None
     }
 }

@@ -27,6 +27,7 @@ mod receipts_of_remotes;
 mod recovering;
 mod refusals;
 mod routes;
+mod running;
 mod single_use;
 mod tools;
 

@@ -280,8 +280,8 @@ impl<'r> Play<'r> {
             }
             Reply::Policy { changed, .. } => Say::Policy { changed: *changed },
             Reply::PolicyStale { .. } => unreachable!("prepared under the active policy"),
-            Reply::Operation(_) | Reply::Claimed(..) | Reply::Ask(_) => {
-                unreachable!("no operation is asked for")
+            Reply::Operation(_) | Reply::Claimed(..) | Reply::Ask(_) | Reply::Run(_) => {
+                unreachable!("no operation or run is asked for")
             }
             Reply::Done { changed } => Say::Done { changed: *changed },
             Reply::Refused(refusal) => {

@@ -10,6 +10,7 @@ use onceseal_core::hash::Hash;
 use onceseal_core::journal::{Event, Payload, Row};
 use onceseal_core::pack::Corrupt;
 use onceseal_core::policy::ActivePolicy;
+use onceseal_core::run::Definition;
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::Timestamp;
 use onceseal_core::tool::Tool;
@@ -58,6 +59,8 @@ pub(crate) trait Shelf {
     fn policy(&self, hash: Hash) -> Option<Arc<ActivePolicy>>;
     /// A contract that was active at some time.
     fn tool(&self, digest: Hash) -> Option<Arc<Tool>>;
+    /// A definition that a run went by.
+    fn definition(&self, digest: Hash) -> Option<Arc<Definition>>;
 }
 
 /// A verdict, and how often something had to be looked for after the first reads.
@@ -98,6 +101,7 @@ fn fetch(pinned: &mut Pinned, view: &mut View, shelf: &impl Shelf, read: Read) {
         }
         Read::Policy(hash) => pinned.know(hash, shelf.policy(hash)),
         Read::Tool(digest) => pinned.know_tool(digest, shelf.tool(digest)),
+        Read::Definition(digest) => pinned.know_definition(digest, shelf.definition(digest)),
         Read::Payload(stream, sequence) => {
             view.load_payload(stream, sequence, shelf.payload(&stream, sequence));
         }

@@ -16,6 +16,7 @@ use onceseal_core::journal::{
 use onceseal_core::json::{self, Limits};
 use onceseal_core::policy::{Activate, ActivePolicy, Policy};
 use onceseal_core::reply::Reply;
+use onceseal_core::run::Definition;
 use onceseal_core::stream::{StreamId, StreamKind, Tenant};
 use onceseal_core::time::Timestamp;
 use onceseal_core::tool::Tool;
@@ -291,6 +292,13 @@ impl Shelf for World<'_> {
         let event = self.events.iter().find(|recorded| recorded.event.keys().contains(&key))?;
         let text = &event.payload.as_ref().expect("its text").text;
         Some(Arc::new(ActivePolicy::restore(text).expect("a stored policy compiles")))
+    }
+
+    fn definition(&self, digest: Hash) -> Option<Arc<Definition>> {
+        let key = Key::of(Index::DefinitionText, &[&digest.0]);
+        let event = self.events.iter().find(|recorded| recorded.event.keys().contains(&key))?;
+        let text = &event.payload.as_ref().expect("its text").text;
+        Some(Arc::new(Definition::restore(text).expect("a stored definition compiles")))
     }
 
     fn tool(&self, digest: Hash) -> Option<Arc<Tool>> {

@@ -269,7 +269,7 @@ fn ends(stored: &mut onceseal_core::journal::Stored, change: fn(Timestamp) -> Ti
                 *until = change(*until);
             }
         }
-        Row::Policy(_) | Row::Store(_) | Row::Tool(_) | Row::Call(_) | Row::Route(_) => {}
+        _ => {}
     }
 }
 

@@ -88,7 +88,9 @@ pub(super) fn compare(store: &Store, expected: &Sums, tally: &mut Tally) -> Resu
             stored.add(key.index, &key.bytes, key.ordinal, key.sequence);
             tally.keys += 1;
             let twin = last.take().filter(|last| last.index == key.index && last.bytes == key.bytes);
-            if twin.is_some() && matches!(index(key.index), Some(Index::Receipt | Index::Ask)) {
+            if twin.is_some()
+                && matches!(index(key.index), Some(Index::Receipt | Index::Ask | Index::Scope | Index::Run))
+            {
                 store.read(|snapshot| twins(snapshot, &key, tally))?;
             }
             last = Some(key);

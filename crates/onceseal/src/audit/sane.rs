@@ -10,6 +10,7 @@ use onceseal_core::effect::{EffectRow, EffectState};
 use onceseal_core::id::{ActionId, ApprovalId};
 use onceseal_core::journal::Row;
 use onceseal_core::policy::Verdict;
+use onceseal_core::run::lookup;
 use onceseal_core::stream::{StreamId, StreamKind, Tenant};
 use onceseal_core::view::Loaded;
 use onceseal_store::StoreError;
@@ -17,6 +18,8 @@ use onceseal_store::read::Snapshot;
 
 use super::Tally;
 use super::finding::{self as code, Finding};
+
+mod runs;
 
 /// Judges a row by the rows it names.
 pub(super) fn judge(
@@ -43,8 +46,15 @@ pub(super) fn judge(
             }
             Ok(())
         }
+        Row::Run(row) => {
+            let key = row.private.key.as_ref();
+            if key.is_some_and(|key| lookup(tenant, row.root, &row.kind, key) != row.lookup) {
+                judge.misnamed("its lookup key");
+            }
+            judge.run(row)
+        }
         // What their names are made of is in no row.
-        Row::Tool(_) | Row::Call(_) => Ok(()),
+        Row::Tool(_) | Row::Call(_) | Row::Definition(_) | Row::Request(_) => Ok(()),
         Row::Policy(_) | Row::Store(_) => {
             let name = match stream.kind {
                 StreamKind::Policy => tenant.policy(),

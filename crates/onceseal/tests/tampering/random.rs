@@ -1,6 +1,7 @@
 //! Whatever is done by commands, in whatever order: an audit finds nothing.
 
 mod operations;
+mod runs;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -10,7 +11,7 @@ use onceseal::core::action::{Acquire, Action, Principal, Proposal, Reach, Run};
 use onceseal::core::approval::{Answer, Revocation, Said};
 use onceseal::core::command::Command;
 use onceseal::core::effect::{Begin, Finding, Holding, Outcome, Reconcile, Renew, Reserve, Resolve, Settle};
-use onceseal::core::id::{ActionId, ApprovalId};
+use onceseal::core::id::{ActionId, ApprovalId, RunId};
 use onceseal::core::journal::Kind;
 use onceseal::core::json::Object;
 use onceseal::core::reply::{Attempt, Question, Reply};
@@ -22,6 +23,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 use self::operations::{Doing, doing};
+use self::runs::{Going, going};
 use crate::ground::{Ground, audited};
 use crate::sample::{host, policy, wait};
 
@@ -75,6 +77,7 @@ enum Step {
         seconds: u16,
     },
     Operation(Doing),
+    Going(Going),
     /// No destination can be reached, for so long that circuits open.
     Outage,
 }
@@ -100,6 +103,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Sweep),
         2 => (1..4_000u16).prop_map(|seconds| Step::Pass { seconds }),
         24 => doing().prop_map(Step::Operation),
+        8 => going().prop_map(Step::Going),
         2 => Just(Step::Outage),
     ]
 }
@@ -112,6 +116,7 @@ struct World<'a> {
     approvals: BTreeSet<ApprovalId>,
     attempts: Vec<Attempt>,
     references: Vec<String>,
+    runs: Vec<RunId>,
     /// What the remote was last asked about and knew nothing of.
     absent: Option<(ActionId, Timestamp)>,
 }
@@ -180,6 +185,7 @@ impl World<'_> {
                 return None;
             }
             Step::Operation(doing) => self.operation(doing)?,
+            Step::Going(going) => self.going(going)?,
             Step::Outage => {
                 self.outage();
                 return None;
@@ -199,6 +205,7 @@ impl World<'_> {
                 self.actions.push(now.action);
                 self.references.push(now.status_ref);
             }
+            Reply::Run(now) => self.runs.push(now.answered.run),
             Reply::Claimed(attempt, _) => self.attempts.push(*attempt),
             Reply::Ask(Question::Remote { asked_at, job }) => self.absent = Some((job.action, asked_at)),
             Reply::ApprovalNeeded { action, approval, .. } => {
@@ -251,9 +258,9 @@ fn do_and_audit(
     steps: &[Step],
 ) -> Result<BTreeSet<Kind>, TestCaseError> {
     wait(control.activate(policy(""), false, None)).expect("active");
-    let (actions, attempts) = (Vec::new(), Vec::new());
+    let (actions, attempts, runs) = (Vec::new(), Vec::new(), Vec::new());
     let (approvals, references, absent) = (BTreeSet::new(), Vec::new(), None);
-    let mut world = World { control, clock, actions, approvals, attempts, references, absent };
+    let mut world = World { control, clock, actions, approvals, attempts, references, runs, absent };
     for (number, step) in steps.iter().enumerate() {
         world.take(step);
         if number % 16 == 15 {

@@ -143,7 +143,7 @@ fn what_was_added_is_found_and_named() {
             "INSERT INTO events SELECT position + 1, stream, sequence + 1, kind, at, command, 1, 1, refs, data,
              sealed, salt, seal, hash FROM events ORDER BY position DESC LIMIT 1",
             "hash_differs",
-            "event 3 of store/",
+            "event 2 of request/",
         ),
     ] {
         let report = changed(&ground, sql);

@@ -7,10 +7,11 @@ use onceseal::core::action::{Action, Proposal, Reach, Run};
 use onceseal::core::approval::{Identity, Said};
 use onceseal::core::command::Command;
 use onceseal::core::effect::{Finding, Holding, Outcome, Reconcile, Renew, Settle};
-use onceseal::core::id::ApprovalId;
+use onceseal::core::id::{ApprovalId, RootId};
 use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::core::policy::ActivePolicy;
 use onceseal::core::reply::{Attempt, Reply};
+use onceseal::core::run::{BindChange, Definition, StartRun, Subject, Towards, Transition};
 use onceseal::core::store::Accept;
 use onceseal::core::time::Span;
 use onceseal::store::clock::ManualClock;
@@ -63,6 +64,32 @@ fn happen(control: &Control, clock: &ManualClock) {
     wait(control.note("ticket".to_owned(), r#"{"text":"looked at"}"#.to_owned())).expect("a note");
     let accept = Accept { seen: 99, found: 50, person: host("ann"), reason: "restored".to_owned() };
     control.store().run(Command::Accept(accept)).expect("accepted");
+    runs(control);
+}
+
+/// One that lives, one that has ended, and one that is joined.
+fn runs(control: &Control) {
+    let definition =
+        Definition::built_in().into_iter().find(|found| found.kind == "design").expect("built in");
+    let (definition, principal) = (Arc::new(definition), Principal::agent("bot"));
+    let start = |subject, request: &str| {
+        let (definition, principal) = (definition.clone(), principal.clone());
+        let start =
+            StartRun { root: RootId([1; 16]), definition, subject, request: request.to_owned(), principal };
+        match control.store().run(Command::StartRun(Box::new(start))).expect("an answer") {
+            Reply::Run(now) => now.answered.run,
+            other => panic!("no run: {other:?}"),
+        }
+    };
+    let ended = start(Subject::Change("one".to_owned()), "s1");
+    let run = start(Subject::Provisional("b".repeat(64)), "s2");
+    let (to, request) = (Towards::Command("discard".to_owned()), "t1".to_owned());
+    let discard =
+        Transition { run: ended, to, code: None, request: request.clone(), principal: principal.clone() };
+    control.store().run(Command::Transition(discard)).expect("ended");
+    let bind = BindChange { run, change: "one".to_owned(), request, principal: principal.clone() };
+    control.store().run(Command::BindChange(bind)).expect("named");
+    assert_eq!(start(Subject::Change("one".to_owned()), "s3"), run, "joined");
 }
 
 fn executions(control: &Control, clock: &ManualClock) {

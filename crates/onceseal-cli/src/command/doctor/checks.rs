@@ -256,7 +256,7 @@ fn oldest(
         },
         Row::Approval(row) => row.created_at,
         Row::Effect(row) => row.updated_at,
-        Row::Policy(_) | Row::Store(_) | Row::Tool(_) | Row::Call(_) | Row::Route(_) => row.updated_at(),
+        _ => row.updated_at(),
     };
     let mut filter = Filter { state, ..Filter::default() };
     let mut since = Vec::new();

@@ -1,0 +1,93 @@
+//! Moving a run on: what its definition permits, and nothing else.
+
+use crate::action::Principal;
+use crate::case::Case;
+use crate::code::Code;
+use crate::id::RunId;
+use crate::journal::{Body, Refs};
+use crate::json::Object;
+use crate::limits;
+use crate::reply::{Refusal, Reply};
+use crate::run::Definition;
+use crate::run::event::{Answered, AskedBy, Moved};
+use crate::run::request::{self, Request};
+use crate::run::row::{RunRow, Standing};
+use crate::stream::StreamId;
+use crate::view::Halt;
+
+/// Move a run on.
+#[derive(Debug, Clone)]
+pub struct Transition {
+    /// The run.
+    pub run: RunId,
+    /// Where to.
+    pub to: Towards,
+    /// Why, in a word; it stays on the run until the next move.
+    pub code: Option<String>,
+    /// What makes two of these the same request: of this run.
+    pub request: String,
+    /// Who asks.
+    pub principal: Principal,
+}
+
+/// Where a run is to go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Towards {
+    /// To this state.
+    State(String),
+    /// Wherever what an operator may ask for leads from the state it is in.
+    Command(String),
+}
+
+pub(crate) fn transition(case: &mut Case<'_>, transition: &Transition) -> Result<Reply, Halt> {
+    let Transition { run, to, code, request, principal } = transition;
+    let mut arguments = Object::new();
+    let (kind, name) = match to {
+        Towards::State(state) => ("transition", state),
+        Towards::Command(command) => ("command", command),
+    };
+    arguments.insert("code", code.clone());
+    arguments.insert("to", name.as_str());
+    let request = Request::new(case, request, kind, &run.to_string(), principal, arguments);
+    if let Some(reply) = request.replay(case)? {
+        return Ok(reply);
+    }
+    let Some((sequence, row)) = request::run(case, *run)? else { return Ok(Code::RunUnknown.into()) };
+    if code.as_ref().is_some_and(|code| !limits::is_name(code)) {
+        return Ok(Code::OutOfBounds.into());
+    }
+    let definition = case.pinned.definition(row.definition)?;
+    let to = match next(definition, row, to) {
+        Ok(to) => to.to_owned(),
+        Err(code) => {
+            let reason = Some(format!("{} > {name}", row.state));
+            return Ok(Refusal { reason, ..Refusal::new(code) }.into());
+        }
+    };
+    let terminal = definition.is_terminal(&to);
+    let data = Moved { code: code.clone(), from: row.state.clone(), terminal, to: to.clone() };
+    let by = AskedBy { agent: Some(principal.agent.clone()), user: principal.user.clone() };
+    case.record(StreamId::run(*run), Refs::NONE, Body::RunMoved(data, by));
+    let now = Standing { sequence: sequence + 1, state: to.clone(), code: code.clone(), terminal };
+    Ok(request.answer(case, Answered { joined: false, run: *run, sequence: sequence + 1, state: to }, now))
+}
+
+/// The state that follows, if the definition permits it.
+fn next<'a>(definition: &'a Definition, row: &RunRow, to: &'a Towards) -> Result<&'a str, Code> {
+    if row.terminal {
+        return Err(Code::RunEnded);
+    }
+    let to = match to {
+        Towards::State(state) => state,
+        Towards::Command(name) => {
+            let mut commands = definition.commands(&row.state);
+            let found = commands.find(|(command, _)| command == name).ok_or(Code::CommandForbidden)?;
+            found.1.ok_or(Code::CommandElsewhere)?
+        }
+    };
+    match () {
+        () if !definition.has(to) => Err(Code::StateUnknown),
+        () if !definition.permits(&row.state, to) => Err(Code::TransitionForbidden),
+        () => Ok(to),
+    }
+}

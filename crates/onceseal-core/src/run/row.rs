@@ -1,0 +1,186 @@
+//! A run's row and its fold.
+
+use crate::hash::Hash;
+use crate::id::{RootId, RunId};
+use crate::journal::{Body, Event, Index, Key, moment};
+use crate::pack::{Corrupt, Pack};
+use crate::record::record;
+use crate::run::event::Moved;
+use crate::stream::StreamKind;
+use crate::time::Timestamp;
+
+/// A run's row.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RunRow {
+    /// The definition it goes by.
+    pub definition: Hash,
+    /// Its kind.
+    pub kind: String,
+    /// The project it is about.
+    pub root: RootId,
+    /// Where it is found while it lives: root, kind and lookup key, blinded.
+    pub lookup: Hash,
+    /// Whether its change has no name yet.
+    pub provisional: bool,
+    /// Where it stands.
+    pub state: String,
+    /// Whether nothing follows.
+    pub terminal: bool,
+    /// Why it stands there, in a word.
+    pub code: Option<String>,
+    /// The run that had the same lookup key before.
+    pub previous: Option<RunId>,
+    /// When it was started.
+    pub created_at: Timestamp,
+    /// When its newest event was recorded.
+    pub updated_at: Timestamp,
+    /// The private half.
+    pub private: RunPrivate,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// The number of its newest event.
+    pub sequence: u64,
+    /// Its state.
+    pub state: String,
+    /// Why it stands there, in a word.
+    pub code: Option<String>,
+    /// Whether nothing follows.
+    pub terminal: bool,
+}
+
+impl Standing {
+    pub(super) fn of(sequence: u64, row: &RunRow) -> Standing {
+        Standing { sequence, state: row.state.clone(), code: row.code.clone(), terminal: row.terminal }
+    }
+}
+
+record! {
+    /// The private half of a run's row.
+    pub struct RunPrivate {
+        /// Who started it.
+        agent: Option<String>,
+        /// The lookup key, `change:…` or `provisional:…`.
+        key: Option<String>,
+        /// On whose behalf.
+        user: Option<String>,
+    }
+}
+
+impl Pack for RunRow {
+    fn pack(&self, out: &mut Vec<u8>) {
+        self.definition.pack(out);
+        self.kind.pack(out);
+        self.root.pack(out);
+        self.lookup.pack(out);
+        self.provisional.pack(out);
+        self.state.pack(out);
+        self.terminal.pack(out);
+        self.code.pack(out);
+        self.previous.pack(out);
+        self.created_at.pack(out);
+        self.updated_at.pack(out);
+    }
+
+    fn unpack(input: &mut &[u8]) -> Result<RunRow, Corrupt> {
+        Ok(RunRow {
+            definition: Pack::unpack(input)?,
+            kind: Pack::unpack(input)?,
+            root: Pack::unpack(input)?,
+            lookup: Pack::unpack(input)?,
+            provisional: Pack::unpack(input)?,
+            state: Pack::unpack(input)?,
+            terminal: Pack::unpack(input)?,
+            code: Pack::unpack(input)?,
+            previous: Pack::unpack(input)?,
+            created_at: Pack::unpack(input)?,
+            updated_at: Pack::unpack(input)?,
+            private: RunPrivate { agent: None, key: None, user: None },
+        })
+    }
+}
+
+/// Number of a run's standing in the index of states: 1 while it lives, 2 once
+/// nothing follows.
+#[must_use]
+pub const fn standing_number(row: &RunRow) -> u8 {
+    if row.terminal { 2 } else { 1 }
+}
+
+/// The key under which the living run of a lookup is found.
+#[must_use]
+pub fn living_key(lookup: Hash) -> Key {
+    Key::of(Index::Run, &[&lookup.0[..16]])
+}
+
+/// The first and the last key under which runs of a lookup that have ended are
+/// found, the newest first.
+#[must_use]
+pub(super) fn former_keys(lookup: Hash) -> (Key, Key) {
+    (
+        Key::of(Index::FormerRun, &[&lookup.0[..16], &[0; 8]]),
+        Key::of(Index::FormerRun, &[&lookup.0[..16], &[0xff; 8]]),
+    )
+}
+
+impl RunRow {
+    /// The keys it is found under. One that has ended gives its lookup key up.
+    #[must_use]
+    pub fn keys(&self) -> Vec<Key> {
+        let found = match self.terminal {
+            false => living_key(self.lookup),
+            true => {
+                let newest_first = moment(self.created_at).map(|byte| !byte);
+                Key::of(Index::FormerRun, &[&self.lookup.0[..16], &newest_first])
+            }
+        };
+        vec![Key::state(StreamKind::Run, standing_number(self), self.created_at), found]
+    }
+}
+
+/// The row after one more event.
+///
+/// # Errors
+/// [`Corrupt`] for an event that cannot follow.
+pub fn evolve(row: Option<RunRow>, at: Timestamp, event: &Event) -> Result<RunRow, Corrupt> {
+    const WRONG: Corrupt = Corrupt("sequence of a run's events");
+    let mut row = match (row, &event.body) {
+        (None, Body::RunStarted(data, sealed)) => {
+            return Ok(RunRow {
+                definition: data.definition,
+                kind: data.kind.clone(),
+                root: data.root,
+                lookup: data.lookup,
+                provisional: data.provisional,
+                state: data.state.clone(),
+                terminal: false,
+                code: None,
+                previous: data.previous,
+                created_at: at,
+                updated_at: at,
+                private: RunPrivate {
+                    agent: sealed.agent.clone(),
+                    key: sealed.key.clone(),
+                    user: sealed.user.clone(),
+                },
+            });
+        }
+        // Terminal is final.
+        (Some(row), _) if !row.terminal => row,
+        _ => return Err(WRONG),
+    };
+    match &event.body {
+        Body::RunMoved(Moved { code, from, terminal, to }, _) if *from == row.state => {
+            (row.code, row.state, row.terminal) = (code.clone(), to.clone(), *terminal);
+        }
+        Body::RunNamed(data, sealed) if row.provisional => {
+            (row.lookup, row.provisional) = (data.lookup, false);
+            row.private.key.clone_from(&sealed.key);
+        }
+        _ => return Err(WRONG),
+    }
+    row.updated_at = at;
+    Ok(row)
+}
