@@ -118,3 +118,10 @@ pub(crate) enum Command {
         shell: clap_complete::Shell,
     },
 }
+
+impl Command {
+    /// Whether it is for programs alone: it answers them whatever was asked for.
+    pub(crate) const fn answers_programs(&self) -> bool {
+        matches!(self, Command::Operations(operations) if operations.answers_programs())
+    }
+}

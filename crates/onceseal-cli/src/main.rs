@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
-    let out = Out::new(cli.global.json, cli.global.color);
+    let out = Out::new(cli.global.json || cli.command.answers_programs(), cli.global.color);
     let context = Context::new(out, cli.global);
     // These two have stores of their own, which are gone by then.
     let own_store = matches!(cli.command, Command::Demo(_) | Command::Bench(_));

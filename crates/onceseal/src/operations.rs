@@ -76,6 +76,7 @@ mod running;
 #[cfg_attr(not(feature = "schema"), path = "operations/schemaless.rs")]
 mod schema;
 mod tool;
+mod undone;
 mod worker;
 
 use std::collections::{BTreeMap, BTreeSet};

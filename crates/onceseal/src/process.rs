@@ -253,11 +253,17 @@ impl Process {
     /// lost, since whatever it would still do comes too late.
     ///
     /// # Errors
-    /// [`Failure::Unknown`] with the code `lease_lost`.
+    /// With the code `lease_lost`, [`Failure::NotExecuted`] if it was not started
+    /// and [`Failure::Unknown`] if it was stopped.
     ///
     /// # Panics
     /// As [`run`](Self::run).
     pub async fn run_for(&self, call: &Call, deadline: Instant) -> Result<Ran, Failure> {
+        // What came between the claim and here may have taken any time.
+        if call.is_lost() {
+            let message = "the lease had ended before the command was started".to_owned();
+            return Err(Failure::NotExecuted { code: Some("lease_lost".to_owned()), message });
+        }
         let lost = async {
             while !call.is_lost() {
                 tokio::time::sleep(LOOK).await;

@@ -187,7 +187,7 @@ pub(crate) fn resolve(context: &Context, resolve: Resolve) -> Result<ExitCode, C
     let Some(control) = context.answer()? else { return Err(missing()) };
     let Resolve { key, committed, reason, evidence, fence, .. } = resolve;
     let person = Control::account();
-    let remarks = (reason.clone(), evidence.clone());
+    let (remarks, key_of) = ((reason.clone(), evidence.clone()), key.clone());
     let (state, receipt) =
         match wait(control.resolve(&key, fence, committed, reason, evidence, person.clone()))? {
             Ok(Reply::Settled { state, receipt, .. }) => (state, receipt),
@@ -215,7 +215,13 @@ pub(crate) fn resolve(context: &Context, resolve: Resolve) -> Result<ExitCode, C
         shown(&person.to_string())
     ))?;
     if state == EffectState::Failed {
-        context.out.note("a new attempt is possible now");
+        let holder =
+            control.effect(&key_of)?.map(|row| control.action_row(row.holder)).transpose()?.flatten();
+        let by = match holder.is_some_and(|row| row.operation.is_some()) {
+            true => ", of an operation by dispatching it with another idempotency key",
+            false => "",
+        };
+        context.out.note(&format!("a new attempt is possible now{by}"));
     }
     Ok(ExitCode::SUCCESS)
 }

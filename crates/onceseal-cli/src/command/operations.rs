@@ -34,7 +34,7 @@ use crate::context::{Context, wait};
 use crate::error::{CliError, REFUSED};
 use crate::table::{Cell, Table};
 use crate::text::{age, literal, shown};
-use show::Show;
+use show::Which;
 
 /// What to do with operations.
 #[derive(Debug, Subcommand)]
@@ -58,7 +58,15 @@ pub(crate) enum Operations {
     /// List operations
     List(List),
     /// Show one operation, with its result and what a person last said of it
-    Show(Show),
+    Show(Which),
+    /// Wait until an operation has ended, is parked or is unknown: exit 0 if it is committed, 1 if not
+    Wait {
+        #[command(flatten)]
+        which: Which,
+        /// No longer than this
+        #[arg(long, value_name = "TIME", value_parser = list::span)]
+        timeout: Option<Span>,
+    },
     /// Have a parked or delayed operation carried out after all
     Retry(Word),
     /// Call an operation off, nothing of which may have happened
@@ -70,6 +78,17 @@ pub(crate) enum Operations {
     Routes,
     /// Say that a destination answers again: what goes there is attempted when it is due
     CloseRoute(routes::Close),
+}
+
+impl Operations {
+    /// Whether it is for programs alone.
+    pub(crate) const fn answers_programs(&self) -> bool {
+        match self {
+            Operations::Dispatch(dispatch) => dispatch.case.is_some(),
+            Operations::Status { .. } | Operations::Audit => true,
+            _ => false,
+        }
+    }
 }
 
 /// An operation to store.
@@ -103,6 +122,9 @@ pub(crate) struct List {
     /// Only those in this state
     #[arg(long, value_parser = PossibleValuesParser::new(STATES))]
     state: Option<String>,
+    /// Only those of this tool
+    #[arg(long, value_name = "TOOL")]
+    tool: Option<String>,
     /// Only those accepted at least so long ago
     #[arg(long, value_name = "TIME", value_parser = list::span)]
     older_than: Option<Span>,
@@ -132,7 +154,8 @@ pub(crate) fn run(context: &Context, operations: Operations) -> Result<ExitCode,
         Operations::Status { case, status_ref } => case::status(context, &case, &status_ref),
         Operations::Audit => case::audited(context),
         Operations::List(list) => self::list(context, &list),
-        Operations::Show(show) => show::run(context, &show),
+        Operations::Show(which) => show::run(context, &which),
+        Operations::Wait { which, timeout } => show::wait_for(context, &which, timeout),
         Operations::Retry(word) => said(context, &word, true),
         Operations::Cancel(word) => said(context, &word, false),
         Operations::Routes => routes::routes(context),
@@ -173,6 +196,9 @@ fn dispatch(context: &Context, dispatch: &Dispatch) -> Result<ExitCode, CliError
         Ok(now) => now,
         Err(error) => return Err(not_run(&control, &config.policy.policy, &asked, error)),
     };
+    if dispatch.wait.is_some() && !context.out.is_json() {
+        context.out.note("waiting for a worker to carry it out");
+    }
     let waited = match dispatch.wait {
         Some(time) => Some(wait(control.wait_for(now.action, time.map_or(Duration::MAX, Span::to_std)))??),
         None => None,
@@ -181,7 +207,7 @@ fn dispatch(context: &Context, dispatch: &Dispatch) -> Result<ExitCode, CliError
     let effect = last_word(&control, &row)?;
     let value = result(&control, &row, effect.as_ref())?;
     if context.out.is_json() {
-        let mut object = rendered(now.action, &row)?;
+        let mut object = rendered(now.action, &row, effect.as_ref())?;
         object.insert("repeated", now.repeated);
         object.insert("policy_activated", context.activated());
         object.insert("value", value.unwrap_or(Value::Null));
@@ -222,8 +248,19 @@ fn result(control: &Control, row: &ActionRow, effect: Option<&EffectRow>) -> Res
     Ok(control.stored_value(stored)?)
 }
 
-fn rendered(id: ActionId, row: &ActionRow) -> Result<Object, CliError> {
-    render::operation(id, row).map(as_object).ok_or_else(list::corrupt)
+/// An operation as JSON has it, with what was last said of its attempts.
+fn rendered(id: ActionId, row: &ActionRow, effect: Option<&EffectRow>) -> Result<Object, CliError> {
+    let mut object = render::operation(id, row).map(as_object).ok_or_else(list::corrupt)?;
+    let last = effect.filter(|effect| effect.code.is_some() || effect.private.error.is_some());
+    let last = last.map(|effect| {
+        let text = |text: &Option<String>| text.clone().map_or(Value::Null, Value::Text);
+        let mut last = Object::new();
+        last.insert("code", text(&effect.code));
+        last.insert("note", text(&effect.private.error));
+        last
+    });
+    object.insert("last", last.map_or(Value::Null, Value::Object));
+    Ok(object)
 }
 
 fn list(context: &Context, list: &List) -> Result<ExitCode, CliError> {
@@ -233,14 +270,19 @@ fn list(context: &Context, list: &List) -> Result<ExitCode, CliError> {
     if let Some(control) = context.read()? {
         let mut filter =
             list.pages.filter(&control, StreamKind::Action, list.state.as_deref(), list.older_than)?;
+        let is_one = |row: &ActionRow| {
+            let name = row.private.proposal.as_ref().map(|proposal| &proposal.name);
+            row.operation.is_some() && list.tool.as_ref().is_none_or(|tool| Some(tool) == name)
+        };
         let mut found = Vec::new();
-        // A page of actions may have no operation in it.
+        // A page of actions may have few operations in it.
         loop {
-            let page = control.list(StreamKind::Action, &filter, list.pages.limit())?;
-            let is_one = |row: &Row| matches!(row, Row::Action(row) if row.operation.is_some());
-            found.extend(page.items.into_iter().filter(|(_, row)| is_one(row)));
+            let page = control.list(StreamKind::Action, &filter, list.pages.limit() - found.len())?;
+            found.extend(
+                page.items.into_iter().filter(|(_, row)| matches!(row, Row::Action(row) if is_one(row))),
+            );
             filter.after = page.next;
-            if !found.is_empty() || filter.after.is_none() {
+            if found.len() >= list.pages.limit() || filter.after.is_none() {
                 break;
             }
         }
@@ -248,13 +290,12 @@ fn list(context: &Context, list: &List) -> Result<ExitCode, CliError> {
         let now = control.store().now();
         for (stream, row) in found {
             let Row::Action(row) = row else { return Err(list::corrupt()) };
-            let Some(value) = render::operation(ActionId(stream.name), &row) else { continue };
-            let object = as_object(value);
+            let effect = last_word(&control, &row)?;
+            let object = rendered(ActionId(stream.name), &row, effect.as_ref())?;
             let (proposal, intent) = (row.private.proposal.as_ref(), row.private.intent.as_deref());
             let text = |text: Option<&String>| Cell::from(text.map_or("-".to_owned(), |text| shown(text)));
             // What was done needs no reason, whatever was said of attempts before.
-            let said =
-                last_word(&control, &row)?.filter(|_| !is_committed(&row)).and_then(|effect| effect.code);
+            let said = effect.filter(|_| !is_committed(&row)).and_then(|effect| effect.code);
             let code = object.get("code").and_then(Value::as_text).map(str::to_owned);
             let why = match (code, said) {
                 (Some(code), Some(said)) if code != said => format!("{code} ({})", shown(&said)),
@@ -334,7 +375,7 @@ fn said(context: &Context, word: &Word, retry: bool) -> Result<ExitCode, CliErro
             let reference = intent.map_or("erased", |intent| &intent.status_ref);
             context.out.text(&format!("{reference} {}\n", action_state(&row.state)))?;
         }
-        items.push(rendered(id, &row)?.into());
+        items.push(rendered(id, &row, last_word(&control, &row)?.as_ref())?.into());
     }
     if context.out.is_json() {
         let mut object = Object::new();

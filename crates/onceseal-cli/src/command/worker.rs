@@ -38,6 +38,9 @@ pub(crate) struct Worker {
     /// Stop once nothing is due
     #[arg(long)]
     until_dry: bool,
+    /// Stop once nothing waits, be it due or later
+    #[arg(long, conflicts_with = "until_dry")]
+    until_empty: bool,
     /// How long what is under way is waited for at the end
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = list::span)]
     drain: Span,
@@ -63,7 +66,8 @@ pub(crate) fn run(context: &Context, worker: &Worker) -> Result<ExitCode, CliErr
     let Drained { failed, left } = runtime.block_on(async {
         // Before anything is said: whoever reads that it works may tell it to stop.
         let signals = Signals::listen();
-        let operations = taken(context, &control, tools, &config, !worker.until_dry).await?;
+        let operations =
+            taken(context, &control, tools, &config, !(worker.until_dry || worker.until_empty)).await?;
         let working = operations.worker().at_once(usize::from(worker.at_once));
         let working = working.drain_for(worker.drain.to_std());
         let working = working.tell(move |action, error| failed_at(out, action, error));
@@ -72,9 +76,10 @@ pub(crate) fn run(context: &Context, worker: &Worker) -> Result<ExitCode, CliErr
         // Dropped only with what it would stop.
         let stopped = async { drop(stopped.await) };
         let run = async {
-            match worker.until_dry {
-                true => working.clone().run_dry(stopped).await,
-                false => working.clone().run(stopped).await,
+            match (worker.until_dry, worker.until_empty) {
+                (true, _) => working.clone().run_dry(stopped).await,
+                (_, true) => working.clone().run_empty(stopped).await,
+                _ => working.clone().run(stopped).await,
             }
         };
         tokio::select! {
@@ -115,9 +120,24 @@ async fn taken(
              they are given up when their time is over, see `onceseal operations list --state queued`"
         ));
     }
+    for tool in &config.tools {
+        for variable in tool.unset() {
+            context.out.note(&format!(
+                "warning: {variable} is not set, which {} needs: what it should carry out is parked",
+                shown(tool.name())
+            ));
+        }
+    }
     if names {
         let names: Vec<&str> = config.tools.iter().map(|tool| tool.name()).collect();
-        context.out.note(&format!("carrying out: {}", names.join(", ")));
+        match context.out.is_json() {
+            true => {
+                let mut object = Object::new();
+                object.insert("carrying_out", names.into_iter().map(Value::from).collect::<Vec<_>>());
+                context.out.json_note(object);
+            }
+            false => context.out.note(&format!("carrying out: {}", names.join(", "))),
+        }
     }
     Ok(operations)
 }
@@ -137,7 +157,7 @@ fn failed_at(out: Out, action: ActionId, error: &Error) {
 
 /// Tells what became of an operation: no argument and no result of it.
 fn became(out: Out, carried: &Carried) {
-    let Carried { action, status_ref, tool, state, code, .. } = carried;
+    let Carried { action, status_ref, tool, state, code, said } = carried;
     let name = action_state(state);
     let due = match state {
         ActionState::Queued { due, .. } => Some(due.to_string()),
@@ -149,12 +169,15 @@ fn became(out: Out, carried: &Carried) {
         let due = due.map(|due| format!(" until {due}")).unwrap_or_default();
         // One that is unknown is so for no other reason.
         let code = code.filter(|code| code != name).map(|code| format!(": {code}")).unwrap_or_default();
-        return out.note(&format!("{} {} {name}{due}{code}", text(status_ref), text(tool)));
+        let said = said.as_ref().map(|said| format!(" ({})", shown(said))).unwrap_or_default();
+        return out.note(&format!("{} {} {name}{due}{code}{said}", text(status_ref), text(tool)));
     }
     let (mut object, mut told) = (Object::new(), Object::new());
     told.insert("action", action.to_string());
     told.insert("state", name);
-    for (name, value) in [("code", &code), ("due", &due), ("status_ref", status_ref), ("tool", tool)] {
+    for (name, value) in
+        [("code", &code), ("said", said), ("due", &due), ("status_ref", status_ref), ("tool", tool)]
+    {
         told.insert(name, value.clone().map_or(Value::Null, Value::Text));
     }
     object.insert("operation", told);

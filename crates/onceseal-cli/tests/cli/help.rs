@@ -43,6 +43,7 @@ pub(crate) const COMMANDS: &[&[&str]] = &[
     &["operations", "audit"],
     &["operations", "list"],
     &["operations", "show"],
+    &["operations", "wait"],
     &["operations", "retry"],
     &["operations", "cancel"],
     &["operations", "routes"],

@@ -47,7 +47,7 @@ pub(crate) fn end(case: &mut Case<'_>, end: End) -> ReceiptId {
 
 /// Ends the action that holds this attempt, if it is recorded and still runs.
 /// An operation whose outcome is not known goes on instead where its contract
-/// lets it, not sooner than `after`.
+/// lets it, not sooner than `after`; with `None` a person must look first.
 pub(crate) fn end_held(
     case: &mut Case<'_>,
     action: ActionId,
@@ -55,11 +55,13 @@ pub(crate) fn end_held(
     fence: u64,
     result: Answer,
     code: Option<Code>,
-    after: Span,
+    after: Option<Span>,
 ) -> Result<Option<ReceiptId>, Halt> {
     match case.view.action(action)? {
         Some(row) if row.runs(effect, fence) => {
-            if result == Answer::Ambiguous && operation::goes_on(case, action, row, code, after)? {
+            if let (Answer::Ambiguous, Some(after)) = (result, after)
+                && operation::goes_on(case, action, row, code, after)?
+            {
                 return Ok(None);
             }
         }

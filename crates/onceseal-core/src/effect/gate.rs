@@ -129,7 +129,7 @@ pub(crate) fn record_lapse(case: &mut Case<'_>, stream: &StreamId, row: &EffectR
     let refs = Refs { action: Some(row.holder), ..Refs::NONE };
     case.record(*stream, refs, Body::EffectLapsed(Lapsed { fence: row.fence }, Nothing {}));
     let code = Some(Code::LeaseLapsed);
-    let receipt = end_held(case, row.holder, stream, row.fence, Answer::Ambiguous, code, Span::ZERO)?;
+    let receipt = end_held(case, row.holder, stream, row.fence, Answer::Ambiguous, code, Some(Span::ZERO))?;
     Ok(Ended { state: EffectState::Ambiguous, receipt })
 }
 

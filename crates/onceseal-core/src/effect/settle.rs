@@ -228,9 +228,10 @@ fn record(
 ) -> Result<Option<ReceiptId>, Halt> {
     let Holding { effect, action, fence } = settle.attempt;
     let (sealed, payload) = sealed(case, settle);
-    let code = match proof {
-        None => Some(Code::RemoteReceiptReused.as_str().to_owned()),
-        Some(_) => settle.code.clone(),
+    let reused = proof.is_none();
+    let code = match reused {
+        true => Some(Code::RemoteReceiptReused.as_str().to_owned()),
+        false => settle.code.clone(),
     };
     let [remote_receipt, remote_request] =
         proof.filter(|_| outcome == Outcome::Committed).unwrap_or_default();
@@ -239,9 +240,14 @@ fn record(
     case.record_with(effect, refs, Body::EffectSettled(data, sealed), payload);
     let answer = Answer::from(outcome);
     match outcome {
+        // Repeated, it would answer the same.
+        Outcome::Ambiguous if reused => {
+            let code = Some(Code::RemoteReceiptReused);
+            end_held(case, action, &effect, fence, answer, code, None)
+        }
         Outcome::Ambiguous => {
-            let code = Some(Code::Ambiguous);
-            end_held(case, action, &effect, fence, answer, code, settle.again.unwrap_or(Span::ZERO))
+            let (code, after) = (Some(Code::Ambiguous), settle.again.unwrap_or(Span::ZERO));
+            end_held(case, action, &effect, fence, answer, code, Some(after))
         }
         Outcome::Failed if operation::not_executed(case, action, &effect, fence, settle.again)? => Ok(None),
         _ => answer_held(case, action, &effect, fence, answer, Source::Holder, false),

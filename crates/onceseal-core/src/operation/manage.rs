@@ -6,7 +6,7 @@ use crate::approval::{Identity, is_operator, names};
 use crate::case::Case;
 use crate::code::Code;
 use crate::effect::event::Released;
-use crate::effect::{self, EffectState, Gate};
+use crate::effect::{self, EffectRow, EffectState, Gate};
 use crate::id::ActionId;
 use crate::journal::{Body, Nothing, Refs};
 use crate::limits;
@@ -16,7 +16,8 @@ use crate::reply::{Refusal, Reply};
 use crate::stream::StreamId;
 use crate::view::Halt;
 
-/// Have a parked or delayed operation attempted now.
+/// Have a parked or delayed operation attempted now. One whose outcome is not
+/// known is looked at now: its contract says what may be done about it, as ever.
 #[derive(Debug, Clone)]
 pub struct Retry {
     /// The operation's action.
@@ -50,6 +51,11 @@ pub(crate) fn retry(case: &mut Case<'_>, retry: &Retry) -> Result<Reply, Halt> {
     };
     let effect = case.view.effect(&operation.effect)?.cloned();
     let Some(effect) = effect else { return Err(Halt::Unreadable) };
+    if is_unknown(&effect, *action) {
+        let data = Retried { due: case.now, proof: person.proof, until: operation.until };
+        case.record(StreamId::action(*action), Refs::NONE, Body::ActionRetried(data, said(person, reason)));
+        return Ok(Reply::Done { changed: true });
+    }
     if !(effect.state == EffectState::Queued && effect.holder == *action) {
         // It was given up, so its key may have been used since.
         let Some(key) = effect.private.key.clone() else { return Ok(Code::Erased.into()) };
@@ -86,6 +92,9 @@ pub(crate) fn cancel(case: &mut Case<'_>, cancel: &Cancel) -> Result<Reply, Halt
     };
     let Some(operation) = &row.operation else { return Err(Halt::Unreadable) };
     let Some(effect) = case.view.effect(&operation.effect)? else { return Err(Halt::Unreadable) };
+    if is_unknown(effect, *action) {
+        return Ok(Code::Ambiguous.into());
+    }
     if effect.state == EffectState::Queued && effect.holder == *action {
         let refs = Refs { action: Some(*action), ..Refs::NONE };
         let body = Body::EffectReleased(Released { fence: effect.fence }, Nothing {});
@@ -99,6 +108,11 @@ pub(crate) fn cancel(case: &mut Case<'_>, cancel: &Cancel) -> Result<Reply, Halt
 
 fn said(person: &Identity, reason: &str) -> PersonSaid {
     PersonSaid { person: Some(person.to_string()), reason: Some(reason.to_owned()) }
+}
+
+/// Whether it is not known what became of the operation's last attempt.
+fn is_unknown(effect: &EffectRow, action: ActionId) -> bool {
+    effect.holder == action && effect.state == EffectState::Ambiguous
 }
 
 /// The operation, if this person may say so and nobody is attempting it.
@@ -122,13 +136,10 @@ fn waiting(
     if row.private.proposal.as_ref().is_some_and(|proposal| names(&proposal.agent, person)) {
         return refused(Code::AgentCannotAnswer);
     }
-    let Some(operation) = &row.operation else { return refused(Code::InvalidTransition) };
-    let unknown = case
-        .view
-        .effect(&operation.effect)?
-        .is_some_and(|effect| effect.holder == action && effect.state == EffectState::Ambiguous);
+    if row.operation.is_none() {
+        return refused(Code::InvalidTransition);
+    }
     match row.state {
-        ActionState::Queued { .. } if unknown => refused(Code::Ambiguous),
         ActionState::Queued { .. } | ActionState::Parked { .. } => Ok(Ok(row)),
         _ => standing(case, action, &row, true).map(Err),
     }

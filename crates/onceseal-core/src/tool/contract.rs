@@ -94,7 +94,9 @@ pub enum ContractError {
     #[error("{0}: {1}")]
     Member(&'static str, &'static str),
     /// A request may outlast the time in which its outcome could be told.
-    #[error("request_timeout must be shorter than the lease, and than settle where the remote is asked")]
+    #[error(
+        "request_timeout, 20s unless said, must be shorter than the lease, 30s unless said, and than settle where the remote is asked"
+    )]
     TimeoutTooLong,
 }
 
@@ -192,6 +194,9 @@ fn destination(document: &Object) -> Result<Option<String>, ContractError> {
 }
 
 fn span(object: &Object, name: &'static str, default: Option<Span>) -> Result<Span, ContractError> {
+    if (object.get(name), default) == (None, None) {
+        return Err(ContractError::Member(name, "is needed by this recovery: a time between 1s and 30d"));
+    }
     let span = match (object.get(name), default) {
         (None, Some(default)) => Some(default),
         (Some(Value::Text(text)), _) => Span::parse(text),

@@ -63,6 +63,26 @@ fn p03_one_receipt_of_a_remote_proves_one_operation() {
 }
 
 #[test]
+fn an_attempt_whose_receipt_proves_another_operation_is_not_made_again_by_itself() {
+    for tool in [
+        r#"{"name":"send","recovery":"same_key","key_ttl":"1h"}"#,
+        r#"{"name":"send","recovery":"ask","settle":"2m"}"#,
+    ] {
+        let mut world = pay_world();
+        let (one, two) = (attempt(&mut world, tool, 1), attempt(&mut world, tool, 2));
+        committed(&mut world, &one, receipt("re_1"));
+        committed(&mut world, &two, receipt("re_1"));
+        let state = &world.action(two.action).state;
+        let looks = Some(Code::RemoteReceiptReused);
+        assert!(
+            matches!(state, ActionState::Ended { result: Answer::Ambiguous, code, .. } if *code == looks),
+            "{tool}: {state:?}"
+        );
+        world.check();
+    }
+}
+
+#[test]
 fn a_receipt_counts_for_its_tool_and_a_request_is_no_receipt() {
     let mut world = pay_world();
     let one = attempt(&mut world, SEND, 1);

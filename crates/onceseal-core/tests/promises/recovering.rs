@@ -331,17 +331,35 @@ fn what_was_not_executed_may_be_put_off_instead() {
 }
 
 #[test]
-fn ua_028_what_may_be_running_or_have_happened_cannot_be_cancelled_or_retried() {
-    let (mut world, action) = accepted(SAME_KEY);
-    let (attempt, _) = world.begun(action);
-    for reply in [world.cancel(action, "os:owner"), world.retry(action, "os:owner")] {
-        assert!(matches!(standing(reply), Standing::Running { .. }));
+fn ua_028_what_may_have_happened_is_not_called_off_and_a_retry_only_hastens_what_its_contract_lets_be() {
+    for contract in [SAME_KEY, ASK, NEVER] {
+        let (mut world, action) = accepted(contract);
+        let (attempt, job) = world.begun(action);
+        for reply in [world.cancel(action, "os:owner"), world.retry(action, "os:owner")] {
+            assert!(matches!(standing(reply), Standing::Running { .. }));
+        }
+        lapse(&mut world, &attempt);
+        if contract == NEVER {
+            let unknown =
+                |reply| assert!(matches!(standing(reply), Standing::Ended { .. } | Standing::Unknown));
+            [world.cancel(action, "os:owner"), world.retry(action, "os:owner")].map(unknown);
+            continue;
+        }
+        assert_eq!(refused(world.cancel(action, "os:owner")).code, Code::Ambiguous);
+        let postpone = Postpone { action, after: Span::minutes(5), code: Code::RouteOpen };
+        world.run(Command::Postpone(postpone));
+        assert!(matches!(standing(world.claim(action, true)), Standing::Unknown), "not due");
+        let until = world.action(action).operation.as_ref().expect("an operation").until;
+        assert_eq!(world.retry(action, "os:owner"), Reply::Done { changed: true });
+        assert_eq!(world.action(action).operation.as_ref().expect("an operation").until, until);
+        match contract {
+            SAME_KEY => assert_eq!(world.begun(action).1.provider_key, job.provider_key),
+            _ => {
+                assert_eq!(refused(world.claim(action, true)).code, Code::TooEarly, "nobody is asked sooner")
+            }
+        }
+        world.check();
     }
-    lapse(&mut world, &attempt);
-    for reply in [world.cancel(action, "os:owner"), world.retry(action, "os:owner")] {
-        assert_eq!(refused(reply).code, Code::Ambiguous);
-    }
-    world.check();
 }
 
 #[test]

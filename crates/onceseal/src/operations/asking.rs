@@ -164,6 +164,7 @@ impl Asking {
             provider_key: provider_key(control.store().tenant(), &key, effect.generation),
             fence: effect.fence,
             patience: tool.contract().request_timeout.to_std(),
+            effect: operation.effect,
             directory: control.inner.directory.clone(),
         };
         let heard = ask(control, &tool, operation.effect, row.decided.policy, &question).await?;

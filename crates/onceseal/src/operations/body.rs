@@ -15,7 +15,7 @@ pub(super) enum FilledValue {
 }
 
 impl FilledValue {
-    /// The values of the secrets in it.
+    /// The variables of the secrets in it.
     pub(super) fn secrets(&self) -> Vec<String> {
         match self {
             FilledValue::Plain(_) => Vec::new(),

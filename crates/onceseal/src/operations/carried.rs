@@ -2,6 +2,7 @@
 
 use onceseal_core::action::ActionState;
 use onceseal_core::code::Code;
+use onceseal_core::effect::EffectState;
 use onceseal_core::id::ActionId;
 
 use crate::control::Control;
@@ -20,6 +21,8 @@ pub struct Carried {
     pub state: ActionState,
     /// Why, unless it was committed.
     pub code: Option<Code>,
+    /// What was last said of its attempts, in a word, unless it was committed.
+    pub said: Option<String>,
 }
 
 impl Carried {
@@ -32,6 +35,13 @@ impl Carried {
             ActionState::Answered { .. } => None,
             _ => return Ok(None),
         };
+        let effect = match &row.operation {
+            Some(operation) => control.effect_at(&operation.effect)?,
+            None => None,
+        };
+        let held = effect.filter(|effect| row.held.is_some_and(|(_, fence)| fence == effect.fence));
+        let said =
+            held.filter(|effect| effect.state != EffectState::Committed).and_then(|effect| effect.code);
         let intent = row.private.intent;
         Ok(Some(Carried {
             action,
@@ -39,6 +49,7 @@ impl Carried {
             tool: row.private.proposal.map(|proposal| proposal.name),
             state: row.state,
             code,
+            said,
         }))
     }
 }

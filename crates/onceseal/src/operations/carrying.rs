@@ -99,6 +99,7 @@ async fn asked_about(
         provider_key: job.provider_key,
         fence,
         patience: tool.contract().request_timeout.to_std(),
+        effect: job.effect,
         directory: control.inner.directory.clone(),
     };
     match ask(control, tool, job.effect, job.policy, &question).await? {

@@ -133,6 +133,19 @@ impl Declared {
         &self.contract
     }
 
+    /// The variables of the environment that it needs and that are not set: what
+    /// it should carry out is parked for that.
+    #[must_use]
+    pub fn unset(&self) -> Vec<String> {
+        match &self.kind {
+            Kind::Command(_) => Vec::new(),
+            #[cfg(feature = "http")]
+            Kind::Http(remote) => {
+                remote.variables().into_iter().filter(|name| std::env::var(name).is_err()).collect()
+            }
+        }
+    }
+
     /// The tool, able to do what it declares.
     ///
     /// # Errors

@@ -50,7 +50,9 @@ pub(super) fn plainly(text: &str) -> Option<String> {
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Missing::Argument(path) => write!(f, "the argument {path} is no text, number or boolean"),
+            Missing::Argument(path) => {
+                write!(f, "the argument {path} is not there, or is no text, number or boolean")
+            }
             Missing::Unfit => f.write_str("a value is empty, or dots alone, where a part of a URL is filled"),
             Missing::Secret(name) => write!(f, "the worker's environment has no variable {name}"),
         }
@@ -127,11 +129,11 @@ impl Filling {
         self.0.iter().map(part).collect()
     }
 
-    /// The values of the secrets in it, as the environment has them now.
+    /// The variables of the secrets in it.
     #[cfg(feature = "http")]
     pub(super) fn secrets(&self) -> impl Iterator<Item = String> {
         self.0.iter().filter_map(|part| match part {
-            Part::Secret(name) => std::env::var(name).ok(),
+            Part::Secret(name) => Some(name.clone()),
             _ => None,
         })
     }

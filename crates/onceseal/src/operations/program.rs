@@ -12,6 +12,7 @@ use super::filling::{Filling, Given, Missing, plainly};
 use super::returned::{Pointer, named};
 use super::running::Running;
 use super::tool::{Answering, Handler, Job, Question, Word};
+use super::undone::Undone;
 use crate::executed::{Done, Failure, Performed};
 use crate::outcome::stand_in;
 use crate::process::{Ended, GRACE_MAX, Input, Process};
@@ -20,7 +21,7 @@ use crate::process::{Ended, GRACE_MAX, Input, Process};
 #[derive(Debug, Clone)]
 pub(super) struct Program {
     run: Line,
-    not_executed_on: BTreeSet<i32>,
+    undone: Undone<i32>,
     /// Where in what it writes down its result is, the remote's receipt, and the
     /// remote's name of the request.
     result: Option<Pointer>,
@@ -53,6 +54,9 @@ impl Line {
             texts.iter().map(|text| text.as_text().ok_or("command: run is a list of texts".to_owned()));
         let texts = texts.collect::<Result<Vec<_>, _>>()?;
         let (program, rest) = texts.split_first().ok_or("command: run names a program")?;
+        if Filling::parse(program)?.plain().is_none() {
+            return Err("command: run names a program, which no placeholder stands for".to_owned());
+        }
         let mut args = Vec::new();
         let mut behind = false;
         for text in rest {
@@ -85,13 +89,13 @@ impl Line {
 }
 
 impl Program {
-    /// Reads `{run: [program, args…], not_executed_on?: [code…], result?, receipt?,
-    /// request?: pointer, status?: {run, absent_on?}}`.
+    /// Reads `{run: [program, args…], not_executed_on?, retry_on?: [code…], result?,
+    /// receipt?, request?: pointer, status?: {run, absent_on?}}`.
     ///
     /// # Errors
     /// What is wrong, in a sentence.
     pub(super) fn parse(document: &Object, directory: &Path) -> Result<Program, String> {
-        known(document, &["run", "not_executed_on", "result", "receipt", "request", "status"])?;
+        known(document, &["run", "not_executed_on", "retry_on", "result", "receipt", "request", "status"])?;
         let pointer = |name: &str| match document.get(name) {
             None => Ok(None),
             Some(Value::Text(text)) => {
@@ -115,7 +119,7 @@ impl Program {
         };
         Ok(Program {
             run: Line::parse(document)?,
-            not_executed_on: codes(document, "not_executed_on", "command", 1..=255)?,
+            undone: Undone::parse(document, "command", 1..=255)?,
             result: pointer("result")?,
             receipt: pointer("receipt")?,
             request: pointer("request")?,
@@ -170,15 +174,15 @@ impl Handler for Program {
                 Err(missing) => return Err(not_executed("not_filled", missing.to_string())),
             };
             let arguments = json::canonical(&job.args().clone().into());
-            let (running, input) =
-                match Running::begin(&place(&job.directory), job.provider_key(), &arguments) {
-                    Ok(Some(begun)) => begun,
-                    Ok(None) => return Err(not_executed("still_running", STILL_RUNNING)),
-                    Err(error) => {
-                        return Err(not_executed("no_place", format!("{NO_PLACE}: {}", error.kind())));
-                    }
-                };
             let call = job.call();
+            let effect = call.attempt().effect;
+            let (running, input) = match Running::begin(&place(&job.directory), effect, &arguments) {
+                Ok(Some(begun)) => begun,
+                Ok(None) => return Err(not_executed("still_running", STILL_RUNNING)),
+                Err(error) => {
+                    return Err(not_executed("no_place", format!("{NO_PLACE}: {}", error.kind())));
+                }
+            };
             let mut process = self.placed(process.for_attempt(call), &running);
             process.input = Some(Input::new(input));
             let mut deadline = call.deadline() - GRACE_MAX * 2;
@@ -187,8 +191,10 @@ impl Handler for Program {
                 process.grace = Duration::ZERO;
                 deadline = deadline.min(Instant::now() + job.patience);
             }
-            let ran = process.run_for(call, deadline).await?;
-            let performed = ran.executed(&self.not_executed_on).map(|ended| self.done(ended, running.read()));
+            let ran = process.run_for(call, deadline).await;
+            let performed = ran
+                .and_then(|ran| ran.executed(&self.undone.all))
+                .map(|ended| self.done(ended, running.read()));
             running.end();
             performed
         })
@@ -198,7 +204,7 @@ impl Handler for Program {
         Box::pin(async move {
             let status = self.status.as_ref()?;
             let given = Given { arguments: &question.arguments, provider_key: &question.provider_key };
-            let running = Running::ask(&place(&question.directory), &question.provider_key).ok()??;
+            let running = Running::ask(&place(&question.directory), question.effect).ok()??;
             let mut process = self.placed(status.run.process(&given).ok()?, &running);
             process.tell_arguments(&question.arguments);
             let ran = process.run(Instant::now() + question.patience, |_| {}).await;
@@ -214,7 +220,11 @@ impl Handler for Program {
 
     fn again(&self, failure: &Failure, attempts: u64) -> Option<Duration> {
         match failure {
-            Failure::NotExecuted { code: Some(code), .. } if code.starts_with("exit_") => None,
+            Failure::NotExecuted { code: Some(code), .. }
+                if code.starts_with("exit_") && !self.undone.is_again(code) =>
+            {
+                None
+            }
             Failure::NotExecuted { code: Some(code), .. } if code == "not_filled" => None,
             _ => Some(pause(attempts)),
         }
@@ -232,8 +242,7 @@ impl Handler for Program {
     }
 }
 
-const STILL_RUNNING: &str =
-    "the program of an earlier attempt still runs on this machine under this provider key";
+const STILL_RUNNING: &str = "the program of an earlier attempt at this effect still runs on this machine";
 const NO_PLACE: &str = "there is no place for what the program reads and writes";
 
 fn not_executed(code: &str, message: impl Into<String>) -> Failure {
@@ -242,7 +251,7 @@ fn not_executed(code: &str, message: impl Into<String>) -> Failure {
 
 /// Where programs' files are: beside the store, or for one in memory where
 /// temporary files are.
-fn place(directory: &Option<PathBuf>) -> PathBuf {
+pub(super) fn place(directory: &Option<PathBuf>) -> PathBuf {
     let elsewhere = || std::path::absolute(std::env::temp_dir()).unwrap_or_else(|_| std::env::temp_dir());
     directory.clone().unwrap_or_else(elsewhere)
 }

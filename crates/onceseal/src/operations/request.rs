@@ -11,6 +11,7 @@ use super::filling::{Filling, Given, Missing, plainly};
 use super::program::codes;
 use super::returned::{Pointer, named};
 use super::tool::{Answering, Handler, Job, Question, Word};
+use super::undone::Undone;
 use crate::executed::{Done, Failure, Performed};
 use crate::http::{Client, Local, Request, Response};
 use crate::outcome::stand_in;
@@ -19,6 +20,10 @@ use crate::secrets::Secrets;
 /// The header that tells attempts of one wish.
 /// <https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/>
 const KEY_HEADER: &str = "Idempotency-Key";
+
+/// So much is read of what a remote says when it did not do it: far more than is
+/// kept, so that no secret is cut where it is kept.
+const SAID: usize = 8 << 10;
 
 /// Why nothing was sent, where sending it again would come to the same.
 const STAYS: [&str; 3] = ["not_filled", "invalid_request", "local_destination"];
@@ -57,7 +62,7 @@ pub(super) struct Remote {
     request: Template,
     /// The hosts that may be this machine or on its link.
     allow: Vec<String>,
-    not_executed_on: BTreeSet<u16>,
+    undone: Undone<u16>,
     /// Where in its answer the remote's own receipt is.
     receipt: Option<Pointer>,
     status: Option<Status>,
@@ -77,12 +82,14 @@ pub(super) struct Reached {
 }
 
 impl Remote {
-    /// Reads `{method, url, headers?, body?, not_executed_on?, receipt?, status?, allow?}`.
+    /// Reads `{method, url, headers?, body?, not_executed_on?, retry_on?, receipt?, status?,
+    /// allow?}`.
     ///
     /// # Errors
     /// What is wrong, in a sentence.
     pub(super) fn parse(document: &Object) -> Result<Remote, String> {
-        let keys = ["method", "url", "headers", "body", "not_executed_on", "receipt", "status", "allow"];
+        let keys =
+            ["method", "url", "headers", "body", "not_executed_on", "retry_on", "receipt", "status", "allow"];
         known(document, &keys)?;
         let receipt = match document.get("receipt") {
             None => None,
@@ -102,14 +109,14 @@ impl Remote {
                 );
                 Some(Status {
                     request: Template::parse(status, Purpose::Ask)?,
-                    absent_on: codes(&absent, "absent_on", "http: status", 100..=599)?,
+                    absent_on: codes(&absent, "absent_on", "http: status", 300..=599)?,
                 })
             }
             Some(_) => return Err("http: status is a mapping".to_owned()),
         };
-        let not_executed_on = codes(document, "not_executed_on", "http", 300..=599)?;
+        let undone = Undone::parse(document, "http", 300..=599)?;
         let request = Template::parse(document, Purpose::Act)?;
-        let remote = Remote { request, allow: listed(document)?, not_executed_on, receipt, status };
+        let remote = Remote { request, allow: listed(document)?, undone, receipt, status };
         remote.permits_hosts()?;
         Ok(remote)
     }
@@ -161,8 +168,14 @@ impl Remote {
     /// What no answer may repeat into what is kept, whichever request it answers:
     /// the remote may have seen all of it.
     fn secrets(&self) -> Secrets {
+        let values = self.variables().into_iter().filter_map(|name| std::env::var(name).ok());
+        values.collect::<Vec<_>>().into()
+    }
+
+    /// The variables that its requests are filled from.
+    pub(super) fn variables(&self) -> BTreeSet<String> {
         let requests = [Some(&self.request), self.status.as_ref().map(|status| &status.request)];
-        requests.into_iter().flatten().flat_map(Template::secrets).collect::<Vec<_>>().into()
+        requests.into_iter().flatten().flat_map(Template::secrets).collect()
     }
 
     /// What is kept of an answer: its status, its body or what stands in for one
@@ -227,7 +240,7 @@ impl Template {
         Ok(template)
     }
 
-    /// The secrets that are filled in.
+    /// The variables of the secrets that are filled in.
     fn secrets(&self) -> Vec<String> {
         let headers = self.headers.iter().flat_map(|(_, value)| value.secrets());
         let body = self.body.iter().flat_map(FilledValue::secrets);
@@ -281,8 +294,8 @@ impl Handler for Reached {
             let secrets = self.remote.secrets();
             match self.client.send(request).await {
                 Ok(response) => {
-                    let message = format!("the remote answered with status {}", response.status);
-                    let outcome = response.outcome(&self.remote.not_executed_on);
+                    let message = secrets.hide(answered(&response));
+                    let outcome = response.outcome(&self.remote.undone.all);
                     outcome.executed(Value::Null, message).map(|_| self.remote.done(&response, &secrets))
                 }
                 Err(error) => {
@@ -309,7 +322,8 @@ impl Handler for Reached {
     fn again(&self, failure: &Failure, attempts: u64) -> Option<Duration> {
         match failure {
             Failure::NotExecuted { code: Some(code), .. }
-                if code.starts_with("status_") || STAYS.contains(&code.as_str()) =>
+                if code.starts_with("status_") && !self.remote.undone.is_again(code)
+                    || STAYS.contains(&code.as_str()) =>
             {
                 None
             }
@@ -321,7 +335,11 @@ impl Handler for Reached {
         let (Failure::NotExecuted { code, .. } | Failure::Unknown { code, .. }) = failure;
         match (code.as_deref()?, failure) {
             // What the contract lists is an answer like any other.
-            (code, Failure::NotExecuted { .. }) if code.starts_with("status_") => Some(true),
+            (code, Failure::NotExecuted { .. })
+                if code.starts_with("status_") && !self.remote.undone.is_again(code) =>
+            {
+                Some(true)
+            }
             // RFC 9110, section 15.6, and RFC 6585, section 4.
             (code, _) if code.starts_with("status_5") || code == "status_429" => Some(false),
             (code, _) if code.starts_with("status_") => Some(true),
@@ -330,6 +348,16 @@ impl Handler for Reached {
             _ => Some(false),
         }
     }
+}
+
+/// What the remote said, for people: they look at it when they decide what is to
+/// be done.
+fn answered(response: &Response) -> String {
+    let said = &response.body[..response.body.len().min(SAID)];
+    let said = String::from_utf8_lossy(said);
+    let said = said.trim();
+    let colon = if said.is_empty() { "" } else { ": " };
+    format!("the remote answered with status {}{colon}{said}", response.status)
 }
 
 /// The hosts under `allow`.

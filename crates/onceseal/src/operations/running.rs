@@ -1,18 +1,23 @@
-//! A program that runs for an attempt, on this machine: at most one under a
-//! provider key, also when the worker that started it is dead or stopped.
+//! A program that runs for an attempt, on this machine: at most one for an
+//! effect, also when the worker that started it is dead or stopped.
 //!
 //! Its standard input is a file of the store's directory with the arguments, and
 //! that file is locked. The lock is the open file's, which the worker hands over
 //! when it starts the program: it lasts as long as the program does, or whatever
 //! that has started and not cut off from its input.
+//!
+//! What a program writes its result to is a file of this one run, which the
+//! worker keeps locked: so what nobody has locked is left over.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use onceseal_core::hash::write_hex;
 use onceseal_core::json::{self, Limits, Value};
 use onceseal_core::limits::RESULT_BYTES;
+use onceseal_core::stream::StreamId;
 use rustix::fs::OFlags;
 
 use crate::outcome::stand_in;
@@ -25,48 +30,47 @@ const TRIES: usize = 16;
 pub(super) struct Running {
     input: PathBuf,
     result: PathBuf,
+    /// Locked: somebody wants to read it.
+    _wanted: File,
 }
 
 impl Running {
     /// Makes the files, and hands out the locked input. `None`: a program still
-    /// runs under this key.
-    pub(super) fn begin(directory: &Path, key: &str, arguments: &str) -> io::Result<Option<(Running, File)>> {
-        let running = Running::of(directory, key)?;
-        let Some(mut input) = lock(&running.input)? else { return Ok(None) };
+    /// runs for this effect.
+    pub(super) fn begin(
+        directory: &Path,
+        effect: StreamId,
+        arguments: &str,
+    ) -> io::Result<Option<(Running, File)>> {
+        let (directory, name) = place(directory, effect)?;
+        let path = directory.join(format!("{name}.input"));
+        let Some(mut input) = lock(&path)? else { return Ok(None) };
         input.set_len(0)?;
         input.write_all(arguments.as_bytes())?;
         input.rewind()?;
-        running.make_result()?;
-        Ok(Some((running, input)))
+        Ok(Some((Running::new(&directory, &name, path)?, input)))
     }
 
     /// Makes a place for what a program writes that is asked about an attempt.
-    /// `None`: a program still runs under this key.
-    pub(super) fn ask(directory: &Path, key: &str) -> io::Result<Option<Running>> {
-        let running = Running::of(directory, key)?;
-        if lock(&running.input)?.is_none() {
+    /// `None`: a program still runs for this effect.
+    pub(super) fn ask(directory: &Path, effect: StreamId) -> io::Result<Option<Running>> {
+        let (directory, name) = place(directory, effect)?;
+        let path = directory.join(format!("{name}.input"));
+        if lock(&path)?.is_none() {
             return Ok(None);
         }
-        running.make_result()?;
-        Ok(Some(running))
+        Running::new(&directory, &name, path).map(Some)
     }
 
-    fn of(directory: &Path, key: &str) -> io::Result<Running> {
-        let directory = directory.join("running");
-        match DirBuilder::new().mode(0o700).create(&directory) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
-        }
-        let path = |kind: &str| directory.join(format!("{key}.{kind}"));
-        Ok(Running { input: path("input"), result: path("result") })
-    }
-
-    fn make_result(&self) -> io::Result<()> {
-        match fs::remove_file(&self.result) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.result).map(drop)
+    fn new(directory: &Path, name: &str, input: PathBuf) -> io::Result<Running> {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(io::Error::other)?;
+        let mut own = String::new();
+        write_hex(&random, &mut own);
+        let result = directory.join(format!("{name}.{own}.result"));
+        let wanted = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&result)?;
+        wanted.lock()?;
+        Ok(Running { input, result, _wanted: wanted })
     }
 
     /// Where the program writes its result.
@@ -89,15 +93,44 @@ impl Running {
         }
     }
 
-    /// Removes the files, unless something still runs: then whoever takes the key
-    /// next does.
+    /// Removes the files, and the input unless something still runs that reads it.
     pub(super) fn end(self) {
-        // What cannot be removed is made anew by the next attempt, or never.
-        if let Ok(Some(_held)) = lock(&self.input) {
-            let _ = fs::remove_file(&self.result);
-            let _ = fs::remove_file(&self.input);
+        // What cannot be removed is left over, and removed as that.
+        let _ = fs::remove_file(&self.result);
+        remove_left(&self.input);
+    }
+}
+
+/// Removes what programs have left that nobody runs and whose result nobody
+/// waits for: their workers were killed.
+pub(super) fn tidy(directory: &Path) {
+    let files = fs::read_dir(directory.join("running")).into_iter().flatten().flatten();
+    for path in files.map(|file| file.path()) {
+        if path.extension().is_some_and(|kind| kind == "input" || kind == "result") {
+            remove_left(&path);
         }
     }
+}
+
+/// Removes a file that nobody has locked.
+fn remove_left(path: &Path) {
+    // While it is held nobody else can take it, and whoever waited sees that it is gone.
+    if let Ok(Some(_held)) = lock(path) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// The directory, made if it is not there, and what files of this effect are
+/// called in it.
+fn place(directory: &Path, effect: StreamId) -> io::Result<(PathBuf, String)> {
+    let directory = directory.join("running");
+    match DirBuilder::new().mode(0o700).create(&directory) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let mut name = String::new();
+    write_hex(&effect.name, &mut name);
+    Ok((directory, name))
 }
 
 /// Opens and locks the file of this name, made if it is not there. `None`:
@@ -136,14 +169,23 @@ fn regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
 mod tests {
     use std::process::Command;
 
+    use onceseal_core::stream::StreamKind;
+
     use super::*;
 
+    const EFFECT: StreamId = StreamId { kind: StreamKind::Effect, name: [1; 16] };
+    const OTHER: StreamId = StreamId { kind: StreamKind::Effect, name: [2; 16] };
+
     fn begun(at: &Path) -> Option<(Running, File)> {
-        Running::begin(at, "osl_key", "{}").expect("usable")
+        Running::begin(at, EFFECT, "{}").expect("usable")
+    }
+
+    fn files(at: &Path) -> usize {
+        fs::read_dir(at.join("running")).expect("readable").count()
     }
 
     #[test]
-    fn p03_a_key_is_held_by_the_program_and_not_by_who_started_it() {
+    fn p03_an_effect_is_held_by_the_program_and_not_by_who_started_it() {
         let at = tempfile::tempdir().expect("a directory");
         let mut shell = Command::new("sh");
         let (_, input) = begun(at.path()).expect("free");
@@ -152,8 +194,10 @@ mod tests {
             shell.args(["-c", "read _ <&2"]).stdin(input).stderr(reader).spawn().expect("a program");
         drop(shell);
         assert!(begun(at.path()).is_none(), "it runs");
-        assert!(Running::ask(at.path(), "osl_key").expect("usable").is_none());
-        assert!(Running::begin(at.path(), "osl_other", "{}").expect("usable").is_some());
+        assert!(Running::ask(at.path(), EFFECT).expect("usable").is_none());
+        tidy(at.path());
+        assert!(begun(at.path()).is_none(), "it still does");
+        assert!(Running::begin(at.path(), OTHER, "{}").expect("usable").is_some());
         drop(writer);
         child.wait().expect("it ends");
         assert!(begun(at.path()).is_some());
@@ -206,6 +250,33 @@ mod tests {
         }
         drop(input);
         running.end();
-        assert_eq!(fs::read_dir(at.path().join("running")).expect("readable").count(), 0);
+        assert_eq!(files(at.path()), 0);
+    }
+
+    #[test]
+    fn each_run_has_a_result_of_its_own() {
+        let at = tempfile::tempdir().expect("a directory");
+        let ask = || Running::ask(at.path(), EFFECT).expect("usable").expect("nothing runs");
+        let (one, two) = (ask(), ask());
+        let (acting, _input) = begun(at.path()).expect("who asks stands in nobody's way");
+        for (running, text) in [(&one, "1"), (&two, "2"), (&acting, "3")] {
+            fs::write(running.result(), text).expect("written");
+        }
+        one.end();
+        assert_eq!((two.read(), acting.read()), (Some(2.into()), Some(3.into())));
+    }
+
+    #[test]
+    fn p13_what_killed_workers_left_is_removed_and_nothing_else() {
+        let at = tempfile::tempdir().expect("a directory");
+        drop(begun(at.path()).expect("free"));
+        let (running, input) = Running::begin(at.path(), OTHER, "{}").expect("usable").expect("free");
+        fs::write(at.path().join("running/notes"), "").expect("written");
+        assert_eq!(files(at.path()), 5);
+        tidy(at.path());
+        assert_eq!(files(at.path()), 3, "what is in use, and what is none of ours");
+        drop(input);
+        running.end();
+        assert_eq!(files(at.path()), 1);
     }
 }

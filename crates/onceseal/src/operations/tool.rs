@@ -11,6 +11,7 @@ use onceseal_core::action::Principal;
 use onceseal_core::hash::Hash;
 use onceseal_core::json::{Object, Value};
 use onceseal_core::policy::{Path as Way, Position};
+use onceseal_core::stream::StreamId;
 use onceseal_core::tool::{self, ContractError};
 
 use super::checked::Rules;
@@ -152,6 +153,8 @@ pub struct Question {
     pub fence: u64,
     /// How long may be asked for: the contract's `request_timeout`.
     pub patience: Duration,
+    /// The effect.
+    pub(super) effect: StreamId,
     /// Where the store is.
     pub(super) directory: Option<PathBuf>,
 }

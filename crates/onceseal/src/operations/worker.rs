@@ -16,6 +16,8 @@ use tokio::task::JoinSet;
 
 use super::carried::Carried;
 use super::carrying::carry_out;
+use super::program::place;
+use super::running;
 use super::{Operations, Tool};
 use crate::error::Error;
 
@@ -48,6 +50,17 @@ pub struct Worker {
 type Tell = Arc<dyn Fn(ActionId, &Error) + Send + Sync>;
 /// Whom a worker tells what became of what it did.
 type TellEach = Arc<dyn Fn(&Carried) + Send + Sync>;
+
+/// How long a worker works.
+#[derive(Clone, Copy)]
+enum Until {
+    /// Until it is told to stop.
+    Stopped,
+    /// Until nothing is due.
+    Dry,
+    /// Until nothing waits.
+    Empty,
+}
 
 /// How a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,7 +134,7 @@ impl Worker {
     /// # Errors
     /// The store was closed, or can no longer be read.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<Drained, Error> {
-        self.work(stop, false).await
+        self.work(stop, Until::Stopped).await
     }
 
     /// Works until nothing is due or under way, or as [`Worker::run`] until `stop`.
@@ -129,14 +142,25 @@ impl Worker {
     /// # Errors
     /// As [`Worker::run`].
     pub async fn run_dry(self, stop: impl Future<Output = ()>) -> Result<Drained, Error> {
-        self.work(stop, true).await
+        self.work(stop, Until::Dry).await
     }
 
-    async fn work(&self, stop: impl Future<Output = ()>, until_dry: bool) -> Result<Drained, Error> {
+    /// Works until nothing waits under its contracts, be it due or later, or as
+    /// [`Worker::run`] until `stop`. What is parked or could not be looked at
+    /// does not count.
+    ///
+    /// # Errors
+    /// As [`Worker::run`].
+    pub async fn run_empty(self, stop: impl Future<Output = ()>) -> Result<Drained, Error> {
+        self.work(stop, Until::Empty).await
+    }
+
+    async fn work(&self, stop: impl Future<Output = ()>, until: Until) -> Result<Drained, Error> {
         let mut stop = pin!(stop);
         let mut shift = Shift::new(self);
         let mut running = JoinSet::new();
         let control = &self.operations().control;
+        control.aside(|control| Ok(running::tidy(&place(&control.inner.directory)))).await?;
         loop {
             if running.len() < self.at_once && shift.ahead.is_empty() {
                 shift.look().await?;
@@ -147,7 +171,13 @@ impl Worker {
                 let (operations, tell) = (self.operations(), self.tell_each.clone());
                 running.spawn(async move { (action, carried(&operations, &tool, action, tell).await) });
             }
-            if until_dry && running.is_empty() {
+            if running.is_empty()
+                && match until {
+                    Until::Stopped => false,
+                    Until::Dry => true,
+                    Until::Empty => !shift.waits().await?,
+                }
+            {
                 break;
             }
             let room = running.len() < self.at_once;
@@ -263,6 +293,32 @@ impl Shift<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether anything waits that it has the contract of and can look at.
+    async fn waits(&self) -> Result<bool, Error> {
+        let (operations, poison) =
+            (self.worker.operations(), self.poison.keys().copied().collect::<Vec<_>>());
+        let control = operations.control().clone();
+        control
+            .aside(move |control| {
+                for contract in operations.contracts()? {
+                    if operations.under(contract)?.is_none() {
+                        continue;
+                    }
+                    let (from, to) =
+                        (outbox_key(contract, Timestamp::MIN), outbox_key(contract, Timestamp::MAX));
+                    let (index, limit) = (from.index, poison.len() + 1);
+                    let (after, newest_first) = (None, false);
+                    let page = Page { index, from: from.bytes, to: to.bytes, after, newest_first, limit };
+                    let found = control.store().read(|snapshot| snapshot.keys(&page))?;
+                    if found.iter().any(|hit| !poison.contains(&ActionId(hit.stream.name))) {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            })
+            .await
     }
 
     /// An operation that could not be looked at is left alone for a while, and

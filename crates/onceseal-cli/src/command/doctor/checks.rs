@@ -1,6 +1,8 @@
 //! What is looked at, each on its own: one that cannot be looked at leaves the
 //! others.
 
+use std::time::Duration;
+
 use onceseal::config::{Config, ConfigError, Settings};
 use onceseal::core::action::ActionState;
 use onceseal::core::approval::Status;
@@ -23,6 +25,9 @@ use crate::text::{age, counted};
 
 /// How many rows of one state are counted, and read at once.
 const COUNTED: usize = 1_000;
+/// How long the mark may follow the log: so many looks, so far apart.
+const LOOKS: u32 = 30;
+const LOOK: Duration = Duration::from_millis(100);
 /// A worker that runs takes what is due long before this is over.
 const TAKEN_WITHIN: Span = Span::minutes(1);
 
@@ -181,7 +186,7 @@ fn store(control: &Control, config: Option<&Config>, checks: &mut Vec<Check>) {
 
 fn seen(control: &Control) -> Check {
     match control.seen() {
-        Seen::All(position) => match control.mark_state() {
+        Seen::All(position) => match caught_up(control) {
             Ok(Some(mark)) => marked(&mark),
             Ok(None) => Check::new("history", Verdict::Ok, format!("nothing is older than entry {position}")),
             Err(error) => failed("history", &error),
@@ -205,6 +210,27 @@ fn seen(control: &Control) -> Check {
             "there is no mark of what was seen, so a store restored from a backup would not be noticed",
         ),
     }
+}
+
+/// The mark, which follows the log by a moment while programs write: it is
+/// waited for until it has what the log had at first.
+fn caught_up(control: &Control) -> Result<Option<MarkState>, Error> {
+    let mut mark = control.mark_state()?;
+    let Some(first) = mark.as_ref().map(|mark| mark.newest) else { return Ok(None) };
+    for _ in 0..LOOKS {
+        match &mut mark {
+            Some(mark) if mark.failure.is_none() && mark.position < Some(first) => {}
+            Some(mark) => {
+                // What has been written since may still be on its way.
+                mark.newest = mark.newest.min(mark.position.unwrap_or_default().max(first));
+                break;
+            }
+            None => break,
+        }
+        std::thread::sleep(LOOK);
+        mark = control.mark_state()?;
+    }
+    Ok(mark)
 }
 
 fn marked(mark: &MarkState) -> Check {
@@ -292,8 +318,18 @@ fn waiting(control: &Control) -> Check {
 }
 
 fn unknown(control: &Control) -> Check {
-    match oldest(control, StreamKind::Effect, EffectState::Ambiguous.as_str(), |_| true) {
-        Ok(None) => Check::new("unknown effects", Verdict::Ok, "no outcome is unknown"),
+    // What a worker will look into needs nobody yet.
+    let needs_somebody = |row: &Row| match row {
+        Row::Effect(row) => !matches!(
+            control.action_row(row.holder),
+            Ok(Some(holder)) if matches!(holder.state, ActionState::Queued { .. })
+        ),
+        _ => true,
+    };
+    match oldest(control, StreamKind::Effect, EffectState::Ambiguous.as_str(), needs_somebody) {
+        Ok(None) => {
+            Check::new("unknown effects", Verdict::Ok, "no outcome is unknown that a person must look into")
+        }
         Ok(Some((count, since))) => {
             let age = age(control.store().now().since(since));
             Check::new(

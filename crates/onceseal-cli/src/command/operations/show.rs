@@ -1,28 +1,30 @@
 //! One operation: where it stands, what it returned, what was said of it.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
-use onceseal::core::action::{ActionRow, ActionState};
+use onceseal::core::action::{ActionRow, ActionState, Answer};
+use onceseal::core::code::Code;
 use onceseal::core::effect::{EffectRow, EffectState};
 use onceseal::core::id::ActionId;
 use onceseal::core::journal::Body;
 use onceseal::core::json::{Object, Value};
 use onceseal::core::stream::StreamId;
-use onceseal::core::time::Timestamp;
+use onceseal::core::time::{Span, Timestamp};
 use onceseal::views::action_state;
 use onceseal::{Control, render};
 
-use super::{find, last_word, rendered, result, unknown};
+use super::{find, is_committed, last_word, rendered, result, unknown};
 use crate::command::list;
-use crate::context::Context;
-use crate::error::CliError;
+use crate::context::{Context, wait};
+use crate::error::{CliError, REFUSED};
 use crate::table::{fields, state_style};
 use crate::text::{age, literal, shell};
 
 /// Which operation.
 #[derive(Debug, Args)]
-pub(crate) struct Show {
+pub(crate) struct Which {
     /// Its reference, `status_…`, or its action
     #[arg(value_name = "REFERENCE|ACTION", required_unless_present = "key")]
     which: Option<String>,
@@ -88,8 +90,8 @@ fn last_said(control: &Control, id: ActionId) -> Result<Option<Said>, CliError> 
 }
 
 /// The operation that is meant.
-fn meant(control: &Control, show: &Show) -> Result<ActionId, CliError> {
-    let (tool, key) = match (&show.which, &show.tool, &show.key) {
+fn meant(control: &Control, which: &Which) -> Result<ActionId, CliError> {
+    let (tool, key) = match (&which.which, &which.tool, &which.key) {
         (Some(which), ..) => return find(control, which),
         (None, Some(tool), Some(key)) => (tool, key),
         _ => return Err(unknown()),
@@ -104,13 +106,45 @@ fn meant(control: &Control, show: &Show) -> Result<ActionId, CliError> {
     }
 }
 
-pub(super) fn run(context: &Context, show: &Show) -> Result<ExitCode, CliError> {
+/// The operation's row.
+fn row(control: &Control, id: ActionId) -> Result<ActionRow, CliError> {
+    control.action_row(id)?.filter(|row| row.operation.is_some()).ok_or_else(unknown)
+}
+
+pub(super) fn wait_for(
+    context: &Context,
+    which: &Which,
+    timeout: Option<Span>,
+) -> Result<ExitCode, CliError> {
     let Some(control) = context.read()? else { return Err(unknown()) };
-    let id = meant(&control, show)?;
-    let Some(row) = control.action_row(id)? else { return Err(unknown()) };
-    if row.operation.is_none() {
-        return Err(unknown());
+    let id = meant(&control, which)?;
+    row(&control, id)?;
+    let in_time = wait(control.wait_for(id, timeout.map_or(Duration::MAX, Span::to_std)))??;
+    let row = row(&control, id)?;
+    let effect = last_word(&control, &row)?;
+    let value = result(&control, &row, effect.as_ref())?;
+    let committed = is_committed(&row);
+    if context.out.is_json() {
+        let mut object = rendered(id, &row, effect.as_ref())?;
+        object.insert("value", value.unwrap_or(Value::Null));
+        context.out.document(object)?;
+    } else {
+        let reference = row.private.intent.as_deref().map_or("erased", |intent| &intent.status_ref);
+        let value = value.map(|value| literal(&value) + "\n").unwrap_or_default();
+        context.out.text(&format!("{reference} {}\n{value}", action_state(&row.state)))?;
+        if !in_time {
+            context.out.note("it was waited for in vain, and goes on; without a worker nothing happens");
+        } else if !committed {
+            context.out.note(&format!("next: onceseal operations show {reference}"));
+        }
     }
+    Ok(ExitCode::from(if committed { 0 } else { REFUSED }))
+}
+
+pub(super) fn run(context: &Context, which: &Which) -> Result<ExitCode, CliError> {
+    let Some(control) = context.read()? else { return Err(unknown()) };
+    let id = meant(&control, which)?;
+    let row = row(&control, id)?;
     let effect = last_word(&control, &row)?;
     let seen = Seen {
         arguments: control.shown_arguments(id, false)?,
@@ -118,7 +152,7 @@ pub(super) fn run(context: &Context, show: &Show) -> Result<ExitCode, CliError> 
         said: last_said(&control, id)?,
     };
     if context.out.is_json() {
-        let mut object = rendered(id, &row)?;
+        let mut object = rendered(id, &row, effect.as_ref())?;
         object.insert("arguments", seen.arguments);
         object.insert("value", seen.value.unwrap_or(Value::Null));
         let remote = effect.as_ref().and_then(|effect| effect.private.remote.as_ref());
@@ -128,11 +162,27 @@ pub(super) fn run(context: &Context, show: &Show) -> Result<ExitCode, CliError> 
         return Ok(ExitCode::SUCCESS);
     }
     context.out.text(&text(&control, id, &row, effect.as_ref(), &seen))?;
-    let unknown = effect.as_ref().filter(|effect| effect.state == EffectState::Ambiguous);
-    if let Some(key) = unknown.and_then(|effect| effect.private.key.as_deref()) {
-        context.out.note(&format!("next: onceseal resolve {} --committed|--failed --reason '…'", shell(key)));
+    if let Some(next) = next(&row, effect.as_ref()) {
+        context.out.note(&format!("next: {next}"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is to be done about it, if it is for a person to do.
+fn next(row: &ActionRow, effect: Option<&EffectRow>) -> Option<String> {
+    let key = effect.and_then(|effect| effect.private.key.as_deref());
+    match (&row.state, effect?.state) {
+        (ActionState::Queued { .. }, EffectState::Ambiguous) => {
+            Some("nothing: when it is due its contract has it asked about or made again".to_owned())
+        }
+        (_, EffectState::Ambiguous) => {
+            Some(format!("onceseal resolve {} --committed|--failed --reason '…'", shell(key?)))
+        }
+        (ActionState::Ended { result: Answer::Failed, .. }, _) => Some(
+            "nothing more comes of it; to want it anew, dispatch it with another idempotency key".to_owned(),
+        ),
+        _ => None,
+    }
 }
 
 fn text(control: &Control, id: ActionId, row: &ActionRow, effect: Option<&EffectRow>, seen: &Seen) -> String {
@@ -148,7 +198,11 @@ fn text(control: &Control, id: ActionId, row: &ActionRow, effect: Option<&Effect
         }
         ActionState::Queued { due, code } => {
             rows.push(("due", due.to_string()));
-            rows.extend(code.map(|code| ("why", format!("{code}: {}", code.sentence()))));
+            let unknown = "ambiguous: it is not known what became of the last attempt";
+            rows.extend(code.map(|code| match code {
+                Code::Ambiguous => ("why", unknown.to_owned()),
+                code => ("why", format!("{code}: {}", code.sentence())),
+            }));
         }
         _ => {}
     }
