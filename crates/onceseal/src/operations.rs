@@ -90,7 +90,7 @@ use onceseal_core::approval::Identity;
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::hash::Hash;
-use onceseal_core::id::ActionId;
+use onceseal_core::id::{ActionId, ApprovalId};
 use onceseal_core::journal::Row;
 use onceseal_core::json::Object;
 use onceseal_core::operation::{Cancel, Retry};
@@ -307,6 +307,15 @@ impl Control {
     /// The store cannot be read.
     pub async fn wait_for(&self, operation: ActionId, wait: Duration) -> Result<bool, Error> {
         self.inner.watch.carried_out(operation, from_now(wait)).await
+    }
+
+    /// Waits until a request has been answered, or is over. `false`: it was not so
+    /// in time.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn wait_for_answer(&self, approval: ApprovalId, wait: Duration) -> Result<bool, Error> {
+        self.inner.watch.answered(approval, from_now(wait)).await
     }
 
     /// Has a parked or delayed operation attempted.

@@ -140,7 +140,7 @@ pub(crate) fn run(context: &Context, exec: Exec) -> Result<ExitCode, CliError> {
     }
 }
 
-fn waiting(approval: ApprovalId, expires_at: Timestamp) -> String {
+pub(crate) fn waiting(approval: ApprovalId, expires_at: Timestamp) -> String {
     format!("waiting for a person until {expires_at}: onceseal approve {approval}")
 }
 

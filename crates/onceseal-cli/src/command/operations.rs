@@ -3,6 +3,7 @@
 mod case;
 mod routes;
 mod show;
+mod words;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,24 +18,24 @@ use onceseal::core::effect::EffectRow;
 use onceseal::core::id::{ActionId, ApprovalId};
 use onceseal::core::journal::Row;
 use onceseal::core::json::{Object, Value};
-use onceseal::core::reply::Reply;
 use onceseal::core::stream::StreamKind;
 use onceseal::core::time::Span;
 use onceseal::fault::point;
 use onceseal::operations::{Declared, Operations as Tools, Standing, Tool};
 use onceseal::views::action_state;
-use onceseal::{Control, render};
+use onceseal::{Control, Error, render};
 
 use super::actions::as_object;
 use super::call::With;
-use super::exec::approval;
 use super::exec::told::not_run;
+use super::exec::{approval, waiting};
 use super::list::{self, Pages};
 use crate::context::{Context, wait};
 use crate::error::{CliError, REFUSED};
 use crate::table::{Cell, Table};
 use crate::text::{age, literal, shown};
 use show::Which;
+use words::Word;
 
 /// What to do with operations.
 #[derive(Debug, Subcommand)]
@@ -105,7 +106,8 @@ pub(crate) struct Dispatch {
     /// Use one of these approvals
     #[arg(long = "approval", value_name = "ID", value_parser = approval)]
     approvals: Vec<ApprovalId>,
-    /// Wait until it has ended, is parked or is unknown, whoever carries it out; no longer than TIME, if that is given
+    /// Wait until a person has answered, where one must, and then until it has ended, is parked or is unknown, whoever
+    /// carries it out; no longer than TIME for each, if that is given
     #[arg(long, value_name = "TIME", num_args = 0..=1, value_parser = list::span)]
     wait: Option<Option<Span>>,
     /// Dispatch the call of this case file and carry it out here, at the time that it says: for tests
@@ -134,20 +136,6 @@ pub(crate) struct List {
 
 const STATES: [&str; 7] = ["queued", "running", "parked", "committed", "failed", "ambiguous", "cancelled"];
 
-/// A person's word on operations.
-#[derive(Debug, Args)]
-pub(crate) struct Word {
-    /// Its reference, `status_…`, or its action
-    #[arg(value_name = "REFERENCE|ACTION", required_unless_present = "all")]
-    which: Option<String>,
-    /// All that are parked
-    #[arg(long, conflicts_with = "which")]
-    all: bool,
-    /// Why; kept with the operation
-    #[arg(long, value_name = "TEXT")]
-    reason: String,
-}
-
 pub(crate) fn run(context: &Context, operations: Operations) -> Result<ExitCode, CliError> {
     match operations {
         Operations::Dispatch(dispatch) => self::dispatch(context, &dispatch),
@@ -156,8 +144,8 @@ pub(crate) fn run(context: &Context, operations: Operations) -> Result<ExitCode,
         Operations::List(list) => self::list(context, &list),
         Operations::Show(which) => show::run(context, &which),
         Operations::Wait { which, timeout } => show::wait_for(context, &which, timeout),
-        Operations::Retry(word) => said(context, &word, true),
-        Operations::Cancel(word) => said(context, &word, false),
+        Operations::Retry(word) => words::said(context, &word, true),
+        Operations::Cancel(word) => words::said(context, &word, false),
         Operations::Routes => routes::routes(context),
         Operations::CloseRoute(close) => routes::close(context, &close),
     }
@@ -182,25 +170,37 @@ fn dispatch(context: &Context, dispatch: &Dispatch) -> Result<ExitCode, CliError
     let config = context.config()?;
     let action = dispatch.with.action(action, context, &config.policy.policy)?;
     let (tools, control) = (tools(&config)?, context.act(&config)?);
-    let asked = action.clone();
+    let patience = dispatch.wait.map(|time| time.map_or(Duration::MAX, Span::to_std));
     let sent = wait(async {
         let operations = Tools::of(&control, tools).await?;
-        let mut sending = operations.dispatch(action.name).args(action.arguments).by(action.principal);
-        sending = sending.environment(action.environment).key(key);
-        if let Some(resource) = action.resource {
-            sending = sending.resource(resource);
+        let send = || {
+            let action = action.clone();
+            let sending = operations.dispatch(action.name).args(action.arguments).by(action.principal);
+            let sending = sending.environment(action.environment).key(key);
+            let sending = match action.resource {
+                Some(resource) => sending.resource(resource),
+                None => sending,
+            };
+            dispatch.approvals.iter().fold(sending, |sending, id| sending.approval(*id)).send()
+        };
+        match (send().await, patience) {
+            (Err(Error::ApprovalNeeded { approval, expires_at, .. }), Some(patience)) => {
+                context.out.note(&waiting(approval, expires_at));
+                control.wait_for_answer(approval, patience).await?;
+                send().await
+            }
+            (sent, _) => sent,
         }
-        dispatch.approvals.iter().fold(sending, |sending, id| sending.approval(*id)).send().await
     })?;
     let now = match sent {
         Ok(now) => now,
-        Err(error) => return Err(not_run(&control, &config.policy.policy, &asked, error)),
+        Err(error) => return Err(not_run(&control, &config.policy.policy, &action, error)),
     };
-    if dispatch.wait.is_some() && !context.out.is_json() {
+    if patience.is_some() && !context.out.is_json() {
         context.out.note("waiting for a worker to carry it out");
     }
-    let waited = match dispatch.wait {
-        Some(time) => Some(wait(control.wait_for(now.action, time.map_or(Duration::MAX, Span::to_std)))??),
+    let waited = match patience {
+        Some(patience) => Some(wait(control.wait_for(now.action, patience))??),
         None => None,
     };
     let row = control.action_row(now.action)?.ok_or_else(list::corrupt)?;
@@ -339,77 +339,4 @@ fn find(control: &Control, which: &str) -> Result<ActionId, CliError> {
 
 fn unknown() -> CliError {
     CliError::missing(Code::OperationUnknown).next("onceseal operations list")
-}
-
-fn said(context: &Context, word: &Word, retry: bool) -> Result<ExitCode, CliError> {
-    let Some(control) = context.answer()? else { return Err(unknown()) };
-    let person = Control::account();
-    let ids = match &word.which {
-        Some(which) => vec![find(&control, which)?],
-        None => parked(&control)?,
-    };
-    let mut items = Vec::new();
-    let mut failed = None;
-    for id in ids {
-        let (person, reason) = (person.clone(), word.reason.clone());
-        let reply = match retry {
-            true => wait(control.retry(id, person, reason))?,
-            false => wait(control.cancel(id, person, reason))?,
-        };
-        match reply {
-            Ok(Reply::Done { .. }) => {}
-            // One that cannot be does not stand in the way of the others.
-            no => {
-                let error = match no {
-                    Err(error) => CliError::from(error),
-                    // It is not waiting.
-                    Ok(_) => CliError::missing(Code::InvalidTransition),
-                };
-                failed = failed.or(Some(standing(&control, id, error)));
-                continue;
-            }
-        }
-        let row = control.action_row(id)?.ok_or_else(list::corrupt)?;
-        if !context.out.is_json() {
-            let intent = row.private.intent.as_deref();
-            let reference = intent.map_or("erased", |intent| &intent.status_ref);
-            context.out.text(&format!("{reference} {}\n", action_state(&row.state)))?;
-        }
-        items.push(rendered(id, &row, last_word(&control, &row)?.as_ref())?.into());
-    }
-    if context.out.is_json() {
-        let mut object = Object::new();
-        object.insert("items", Value::List(items));
-        object.insert("person", person.to_string());
-        context.out.document(object)?;
-    }
-    failed.map_or(Ok(ExitCode::SUCCESS), Err)
-}
-
-/// Why a person's word does not count, with where the operation stands.
-fn standing(control: &Control, id: ActionId, error: CliError) -> CliError {
-    let error = error.about("action", id.to_string());
-    // A store that cannot say leaves it out.
-    let row = control.action_row(id).ok().flatten();
-    let Some(row) = row.filter(|row| row.operation.is_some()) else { return error };
-    let state = action_state(&row.state);
-    error
-        .about("state", state)
-        .because(format!("it is {state}"))
-        .next(format!("onceseal operations show {id}"))
-}
-
-/// Every operation that is parked.
-fn parked(control: &Control) -> Result<Vec<ActionId>, CliError> {
-    let pages = Pages { limit: 1000, after: None, newest: false };
-    let mut filter = pages.filter(control, StreamKind::Action, Some("parked"), None)?;
-    let mut ids = Vec::new();
-    loop {
-        let page = control.list(StreamKind::Action, &filter, pages.limit())?;
-        ids.extend(page.items.iter().map(|(stream, _)| ActionId(stream.name)));
-        filter.after = page.next;
-        if filter.after.is_none() {
-            return Ok(ids);
-        }
-    }
 }

@@ -16,6 +16,7 @@ mod operator;
 mod policy;
 mod project;
 mod secrets;
+mod seeing_through;
 mod shown;
 mod terminal;
 mod vectors;

@@ -11,13 +11,13 @@ use crate::base::{Project, ran};
 use crate::operations::{POLICY, dispatch, scripted, state};
 
 /// A worker whose errors are read line by line.
-struct Working {
-    child: Child,
+pub(crate) struct Working {
+    pub(crate) child: Child,
     stderr: BufReader<ChildStderr>,
 }
 
 impl Working {
-    fn start(project: &Project, args: &[&str]) -> Working {
+    pub(crate) fn start(project: &Project, args: &[&str]) -> Working {
         let args = [&["worker"], args].concat();
         let mut child = project.command(&args).stderr(Stdio::piped()).spawn().expect("a worker");
         let stderr = BufReader::new(child.stderr.take().expect("its errors"));
@@ -25,7 +25,7 @@ impl Working {
     }
 
     /// The next line that it says which contains this.
-    fn says(&mut self, what: &str) -> String {
+    pub(crate) fn says(&mut self, what: &str) -> String {
         loop {
             let mut line = String::new();
             let read = self.stderr.read_line(&mut line).expect("a line");
@@ -36,11 +36,11 @@ impl Working {
         }
     }
 
-    fn told(&self, signal: Signal) {
+    pub(crate) fn told(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("told");
     }
 
-    fn ends(mut self) -> i32 {
+    pub(crate) fn ends(mut self) -> i32 {
         self.child.wait().expect("it ends").code().expect("no signal ended it")
     }
 }
@@ -56,7 +56,7 @@ fn tool(name: &str, script: &str) -> String {
     format!("  {name}:\n    command:\n      run: [sh, ./{script}.sh, --, \"{{payment}}\"]\n")
 }
 
-fn reference(dispatched: &Value) -> String {
+pub(crate) fn reference(dispatched: &Value) -> String {
     dispatched["operation"]["status_ref"].as_str().expect("a reference").to_owned()
 }
 
@@ -310,7 +310,7 @@ const WAITS_ONCE: &str = "echo \"$ONCESEAL_PROVIDER_KEY\" >> keys\n\
     if mkdir first 2>/dev/null; then echo begun > begun; read _ < go; fi\n";
 
 /// A project whose tool waits once, with an operation of it that has begun.
-fn begun(recovery: &str) -> (Project, String, Working) {
+pub(crate) fn begun(recovery: &str) -> (Project, String, Working) {
     let project = scripted(WAITS_ONCE, &format!("{recovery}\n    lease: 2s\n    request_timeout: 1s"));
     fifos(&project, &["begun", "go"]);
     let reference = reference(&project.json(&dispatch("payment=p1", "amount:=1", "k1")));
@@ -367,97 +367,4 @@ fn p03_a_call_that_takes_longer_than_its_lease_is_not_taken_over() {
         (state(&project, &reference), project.read("keys").lines().count()),
         ("committed".to_owned(), 1)
     );
-}
-
-#[test]
-fn p03_a_program_that_still_runs_keeps_its_effect_whatever_a_person_says_of_it() {
-    let (project, _, mut killed) = begun("recovery: never");
-    killed.child.kill().expect("killed");
-    killed.child.wait().expect("gone");
-    let unknown = || project.items(&["effects", "list", "--state", "ambiguous"]).len();
-    let mut next = Working::start(&project, &["--at-once", "1"]);
-    // Somebody sweeps once the lease has ended.
-    while unknown() == 0 {
-        assert!(next.child.try_wait().expect("it runs").is_none());
-    }
-    project.ok(&["resolve", "refund:p1", "--failed", "--reason", "nothing is there yet"]);
-    let again = reference(&project.json(&dispatch("payment=p1", "amount:=1", "k2")));
-    next.says("still_running");
-    assert_eq!(project.read("keys").lines().count(), 1);
-    std::fs::write(project.path("go"), "go\n").expect("it goes on");
-    next.says("committed");
-    next.told(Signal::TERM);
-    assert_eq!((next.ends(), state(&project, &again)), (0, "committed".to_owned()));
-    assert_eq!(project.json(&["audit"])["clean"], true);
-}
-
-#[test]
-fn what_says_that_it_may_be_tried_again_is_and_a_worker_may_be_told_to_see_it_through() {
-    let project = Project::new();
-    project.set_policy(&format!(
-        "{POLICY}tools: {{ refund: {{ command: {{ run: [sh, ./refund.sh], not_executed_on: [75], retry_on: [76] }} }} }}\n"
-    ));
-    std::fs::write(project.path("refund.sh"), "mkdir tried 2>/dev/null && exit 76\n:\n").expect("a script");
-    let found = reference(&project.json(&dispatch("payment=p1", "amount:=1", "k1")));
-    let worked = project.ok(&["worker", "--until-empty"]);
-    assert!(worked.stderr.contains("not_executed (exit_76)"), "{worked:?}");
-    let waited = project.json(&["operations", "wait", &found]);
-    assert_eq!((&waited["state"], &waited["attempt"]), (&"committed".into(), &2.into()));
-}
-
-#[test]
-fn what_was_last_said_of_an_operation_is_told_to_programs_too() {
-    let project = scripted("exit 75\n", "recovery: never");
-    let found = reference(&project.json(&dispatch("payment=p1", "amount:=1", "k1")));
-    project.ok(&["worker", "--until-dry"]);
-    let shown = project.json(&["operations", "show", &found]);
-    let listed = project.items(&["operations", "list", "--tool", "refund"]);
-    for last in [&shown["last"], &listed[0]["last"]] {
-        assert_eq!(
-            (&last["code"], &last["note"]),
-            (&"exit_75".into(), &"the program exited with status 75".into())
-        );
-    }
-    assert!(project.items(&["operations", "list", "--tool", "other"]).is_empty());
-    let waited = project.run(&["operations", "wait", &found, "--json"]);
-    assert_eq!(waited.code, 1, "{waited:?}");
-    let word = project.refused(&["operations", "wait", "status_0", "--json"]).error();
-    assert_eq!(word["code"], "operation_unknown");
-}
-
-#[test]
-fn a_page_of_operations_is_as_long_as_was_asked_for() {
-    let project = scripted("true\n", "recovery: never");
-    for n in 0..4 {
-        project.ok(&dispatch(&format!("payment=p{n}"), "amount:=1", &format!("k{n}")));
-        project.run(&["exec", "none", "--", "true"]);
-    }
-    for (limit, expected) in [("3", 3), ("4", 4), ("9", 4)] {
-        assert_eq!(project.items(&["operations", "list", "--newest", "--limit", limit]).len(), expected);
-    }
-}
-
-#[test]
-fn what_its_contract_settles_by_itself_is_no_work_for_a_person() {
-    let script = "mkdir tried 2>/dev/null && kill -9 $$\n:\n";
-    let project = scripted(script, "recovery: same_key\n    key_ttl: 1h");
-    let found = reference(&project.json(&dispatch("payment=p1", "amount:=1", "k1")));
-    project.ok(&["worker", "--until-dry"]);
-    let shown = project.ok(&["operations", "show", &found]);
-    assert!(shown.stderr.contains("next: nothing"), "{shown:?}");
-    assert!(project.ok(&["doctor"]).stdout.contains("no outcome is unknown that a person"));
-    // It is hastened, and nothing else.
-    project.ok(&["operations", "retry", &found, "--reason", "the power is back"]);
-    project.ok(&["worker", "--until-dry"]);
-    assert_eq!(state(&project, &found), "committed");
-}
-
-#[test]
-fn a_worker_says_which_secrets_it_has_not() {
-    let project = Project::new();
-    project.set_policy(&format!(
-        "{POLICY}tools: {{ refund: {{ http: {{ url: \"https://pay.example/\", headers: {{ a: \"{{secret:NO_KEY}}\" }} }} }} }}\n"
-    ));
-    let worked = project.ok(&["worker", "--until-dry"]);
-    assert!(worked.stderr.contains("warning: NO_KEY is not set, which refund needs"), "{worked:?}");
 }

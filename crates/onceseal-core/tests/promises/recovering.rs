@@ -340,9 +340,9 @@ fn ua_028_what_may_have_happened_is_not_called_off_and_a_retry_only_hastens_what
         }
         lapse(&mut world, &attempt);
         if contract == NEVER {
-            let unknown =
-                |reply| assert!(matches!(standing(reply), Standing::Ended { .. } | Standing::Unknown));
-            [world.cancel(action, "os:owner"), world.retry(action, "os:owner")].map(unknown);
+            for reply in [world.cancel(action, "os:owner"), world.retry(action, "os:owner")] {
+                assert!(matches!(standing(reply), Standing::Ended { .. } | Standing::Unknown));
+            }
             continue;
         }
         assert_eq!(refused(world.cancel(action, "os:owner")).code, Code::Ambiguous);

@@ -19,6 +19,7 @@ use super::carrying::carry_out;
 use super::program::place;
 use super::running;
 use super::{Operations, Tool};
+use crate::control::Control;
 use crate::error::Error;
 
 /// How often so many as are carried out at once are looked for at once: what
@@ -160,7 +161,11 @@ impl Worker {
         let mut shift = Shift::new(self);
         let mut running = JoinSet::new();
         let control = &self.operations().control;
-        control.aside(|control| Ok(running::tidy(&place(&control.inner.directory)))).await?;
+        let tidy = |control: &Control| {
+            running::tidy(&place(&control.inner.directory));
+            Ok(())
+        };
+        control.aside(tidy).await?;
         loop {
             if running.len() < self.at_once && shift.ahead.is_empty() {
                 shift.look().await?;
