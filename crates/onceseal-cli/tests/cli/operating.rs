@@ -36,6 +36,14 @@ impl Working {
         }
     }
 
+    /// Whether it has not yet let go of what its program reads, which has begun.
+    fn has_the_input(&self) -> bool {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", self.child.id()));
+        let mut open =
+            open.into_iter().flatten().flatten().filter_map(|fd| std::fs::read_link(fd.path()).ok());
+        open.any(|file| file.extension().is_some_and(|kind| kind == "input"))
+    }
+
     pub(crate) fn told(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("told");
     }
@@ -316,6 +324,9 @@ pub(crate) fn begun(recovery: &str) -> (Project, String, Working) {
     let reference = reference(&project.json(&dispatch("payment=p1", "amount:=1", "k1")));
     let worker = Working::start(&project, &[]);
     std::fs::read_to_string(project.path("begun")).expect("it begins");
+    while worker.has_the_input() {
+        std::thread::yield_now();
+    }
     (project, reference, worker)
 }
 
