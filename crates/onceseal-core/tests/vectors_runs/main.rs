@@ -1,6 +1,14 @@
-//! The cases of the cadence run store that are about names and states.
+//! The cases of the cadence run store that are about names, states, who finds
+//! which run, and what is answered twice.
 //!
 //! A case is run as it stands, or it is adapted with the reason beside it.
+
+#[path = "../support/executor.rs"]
+mod executor;
+mod playing;
+#[expect(dead_code, reason = "a part of it is needed here")]
+#[path = "../support/world.rs"]
+mod world;
 
 use std::collections::BTreeMap;
 
