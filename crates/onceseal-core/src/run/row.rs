@@ -184,3 +184,6 @@ pub fn evolve(row: Option<RunRow>, at: Timestamp, event: &Event) -> Result<RunRo
     row.updated_at = at;
     Ok(row)
 }
+
+#[cfg(test)]
+mod tests;
