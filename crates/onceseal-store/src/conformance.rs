@@ -20,6 +20,7 @@ mod policies;
 mod reading;
 mod receipts;
 mod routes;
+mod runs;
 pub mod tamper;
 mod world;
 
@@ -181,6 +182,7 @@ pub fn cases() -> Vec<Case> {
         outcomes::CASES,
         operations::CASES,
         routes::CASES,
+        runs::CASES,
         approvals::CASES,
         consuming::CASES,
         policies::CASES,

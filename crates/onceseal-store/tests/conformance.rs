@@ -69,6 +69,7 @@ groups! {
     outcomes = "outcomes";
     operations = "operations";
     routes = "routes";
+    runs = "runs";
     approvals = "approvals";
     consuming = "consuming";
     policies = "policies";

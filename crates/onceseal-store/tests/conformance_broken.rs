@@ -17,6 +17,8 @@ mod readers;
 mod routes;
 #[path = "conformance_broken/rules.rs"]
 mod rules;
+#[path = "conformance_broken/runs.rs"]
+mod runs;
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -98,10 +100,19 @@ macro_rules! broken {
 use broken;
 
 fn all() -> Vec<&'static Broken> {
-    [rules::ALL, people::ALL, operations::ALL, routes::ALL, backends::ALL, readers::ALL, places::ALL]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        rules::ALL,
+        people::ALL,
+        operations::ALL,
+        routes::ALL,
+        runs::ALL,
+        backends::ALL,
+        readers::ALL,
+        places::ALL,
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 #[test]

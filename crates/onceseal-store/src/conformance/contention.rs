@@ -31,7 +31,7 @@ const WRITERS: u8 = 16;
 const ROUNDS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
 /// Runs the same on many threads, which start together.
-fn at_once<T: Send>(each: impl Fn(u8) -> Result<T, Failure> + Sync) -> Result<Vec<T>, Failure> {
+pub(super) fn at_once<T: Send>(each: impl Fn(u8) -> Result<T, Failure> + Sync) -> Result<Vec<T>, Failure> {
     let barrier = Barrier::new(usize::from(WRITERS));
     thread::scope(|scope| {
         let (each, barrier) = (&each, &barrier);
