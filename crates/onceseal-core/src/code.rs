@@ -200,19 +200,19 @@ codes! {
 
     /// No such run.
     RunUnknown = 120 => "run_unknown", Never,
-        "there is no such run; `onceseal runs list` lists them";
+        "there is no such run";
     /// Nothing follows on where the run stands.
     RunEnded = 121 => "run_ended", Never,
         "the run has ended, and nothing follows on that; start it again for a new one";
     /// The run has no such state.
     StateUnknown = 122 => "state_unknown", Never,
-        "the run's definition has no such state; `onceseal runs show` lists what may follow";
+        "the run's definition has no such state";
     /// The definition does not permit it.
     TransitionForbidden = 123 => "transition_forbidden", Never,
-        "the run's definition does not let this state follow; `onceseal runs show` lists what may follow";
+        "the run's definition does not let this state follow on the one it is in";
     /// An operator cannot ask for this where the run stands.
     CommandForbidden = 124 => "command_forbidden", Never,
-        "this cannot be asked for where the run stands; `onceseal runs show` lists what can";
+        "the run's definition does not let this be asked for in the state it is in";
     /// An operator may ask for this, and the program says what follows.
     CommandElsewhere = 125 => "command_elsewhere", Never,
         "what follows on this is for the program that works on the run to say; ask it there";

@@ -240,13 +240,15 @@ impl View {
     }
 
     /// The streams found in a range: what the store has, with the rows of this
-    /// view in place of what it had of them.
+    /// view in place of what it had of them. Where a row does not decode the
+    /// store's word stands: what is there must not be taken for absent.
     ///
     /// # Errors
     /// [`Halt::Need`] if the range was not given.
     pub fn range(&self, range: &Range) -> Result<Vec<StreamId>, Halt> {
         let found = self.found.get(range).ok_or_else(|| Halt::Need(vec![Read::Range(range.clone())]))?;
-        let stored = found.iter().filter(|(_, stream)| !self.rows.contains_key(stream)).cloned();
+        let is_known = |stream| matches!(self.rows.get(stream), Some(Loaded::Row(_) | Loaded::Absent));
+        let stored = found.iter().filter(|(_, stream)| !is_known(stream)).cloned();
         let first = (Key { index: range.index, bytes: range.from.clone() }, LOWEST);
         let ours = self
             .keys

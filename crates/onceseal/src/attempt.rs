@@ -163,11 +163,7 @@ impl Held {
         }
         // What the store's answer took has been taken from the lease.
         if asked.after(lease - self.needs).is_over(store.clock().as_ref()) {
-            let failure = Failure::NotExecuted {
-                code: Some("lease_too_short".to_owned()),
-                message: "when the store had answered, too little of the lease was left".to_owned(),
-            };
-            return self.conclude(control, secrets, Err(failure), false).await;
+            return self.conclude(control, secrets, Err(too_late()), false).await;
         }
         let deadline = asked.instant + self.attempt.deadline.since(self.attempt.taken_at).to_std();
         let kept = control.inner.keeper.keep(store, &self.attempt, asked);
@@ -175,6 +171,11 @@ impl Held {
             return Err(self.give_back(control, error.into()).await);
         }
         let call = Call { attempt: self.attempt.clone(), arguments, deadline, hold: kept.hold() };
+        // What came since the store's answer may have taken any time.
+        if call.is_lost() {
+            drop(kept);
+            return self.conclude(control, secrets, Err(too_late()), false).await;
+        }
         self.settle = unknown(&self.attempt, "cancelled", "the call was dropped while its executor ran");
         self.executing = true;
         let mut outcome = match tokio::time::timeout_at(deadline.into(), executor(call)).await {
@@ -287,6 +288,14 @@ impl Drop for Held {
         }
         let until = Instant::now() + self.attempt.lease.to_std();
         inner.keeper.settle(self.settle.clone(), until);
+    }
+}
+
+/// Nothing is done any more, since too little of the lease is left.
+fn too_late() -> Failure {
+    Failure::NotExecuted {
+        code: Some("lease_too_short".to_owned()),
+        message: "when the executor was to start, too little of the lease was left".to_owned(),
     }
 }
 

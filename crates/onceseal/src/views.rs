@@ -85,6 +85,17 @@ pub struct Listed {
     pub next: Option<Cursor>,
 }
 
+impl Filter {
+    /// Where a list of actions goes on that was broken off after this one.
+    #[must_use]
+    pub fn after_action(&self, id: ActionId, row: &ActionRow) -> Cursor {
+        // Those found by name stand in one range, whatever their state.
+        let by_name = self.name.is_some();
+        let state = if by_name { 0 } else { onceseal_core::action::state_number(&row.state) };
+        Cursor { made: onceseal_core::journal::moment(row.created_at), state, stream: StreamId::action(id) }
+    }
+}
+
 /// The states a kind of stream can be in: number and name.
 #[must_use]
 pub fn state_numbers(kind: StreamKind) -> Vec<(u8, &'static str)> {

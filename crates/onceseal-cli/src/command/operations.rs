@@ -270,28 +270,29 @@ fn list(context: &Context, list: &List) -> Result<ExitCode, CliError> {
     if let Some(control) = context.read()? {
         let mut filter =
             list.pages.filter(&control, StreamKind::Action, list.state.as_deref(), list.older_than)?;
-        let is_one = |row: &ActionRow| {
-            let name = row.private.proposal.as_ref().map(|proposal| &proposal.name);
-            row.operation.is_some() && list.tool.as_ref().is_none_or(|tool| Some(tool) == name)
-        };
-        let mut found = Vec::new();
+        filter.name.clone_from(&list.tool);
+        let mut found: Vec<(ActionId, ActionRow)> = Vec::new();
         // A page of actions may have few operations in it.
         loop {
-            let page = control.list(StreamKind::Action, &filter, list.pages.limit() - found.len())?;
-            found.extend(
-                page.items.into_iter().filter(|(_, row)| matches!(row, Row::Action(row) if is_one(row))),
-            );
+            let page = control.list(StreamKind::Action, &filter, list.pages.limit())?;
+            found.extend(page.items.into_iter().filter_map(|(stream, row)| match row {
+                Row::Action(row) if row.operation.is_some() => Some((ActionId(stream.name), row)),
+                _ => None,
+            }));
             filter.after = page.next;
             if found.len() >= list.pages.limit() || filter.after.is_none() {
                 break;
             }
         }
+        if found.len() > list.pages.limit() {
+            found.truncate(list.pages.limit());
+            filter.after = found.last().map(|(id, row)| filter.after_action(*id, row));
+        }
         next = filter.after.map(|cursor| cursor.to_string());
         let now = control.store().now();
-        for (stream, row) in found {
-            let Row::Action(row) = row else { return Err(list::corrupt()) };
+        for (id, row) in found {
             let effect = last_word(&control, &row)?;
-            let object = rendered(ActionId(stream.name), &row, effect.as_ref())?;
+            let object = rendered(id, &row, effect.as_ref())?;
             let (proposal, intent) = (row.private.proposal.as_ref(), row.private.intent.as_deref());
             let text = |text: Option<&String>| Cell::from(text.map_or("-".to_owned(), |text| shown(text)));
             // What was done needs no reason, whatever was said of attempts before.

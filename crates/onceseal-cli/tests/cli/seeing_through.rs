@@ -76,6 +76,22 @@ fn a_page_of_operations_is_as_long_as_was_asked_for() {
     for (limit, expected) in [("3", 3), ("4", 4), ("9", 4)] {
         assert_eq!(project.items(&["operations", "list", "--newest", "--limit", limit]).len(), expected);
     }
+    for more in [&[][..], &["--tool", "refund"], &["--state", "queued"], &["--newest"]] {
+        let (mut keys, mut after) = (Vec::new(), None::<String>);
+        loop {
+            let line = [&["operations", "list", "--limit", "3"][..], more].concat();
+            let next = after.as_deref().map(|after| ["--after", after]);
+            let page = project.json(&[&line[..], next.as_ref().map_or(&[], |next| &next[..])].concat());
+            let items = page["items"].as_array().expect("items").clone();
+            keys.extend(items.iter().map(|item| item["operation"]["idempotency_key"].to_string()));
+            after = page["next"].as_str().map(str::to_owned);
+            if after.is_none() {
+                break;
+            }
+        }
+        keys.sort();
+        assert_eq!(keys, ["\"k0\"", "\"k1\"", "\"k2\"", "\"k3\""], "{more:?}");
+    }
 }
 
 #[test]

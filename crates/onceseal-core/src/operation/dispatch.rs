@@ -129,7 +129,8 @@ fn find(case: &Case<'_>, scope: Hash) -> Result<Option<(ActionId, ActionRow)>, H
     let range = Range { limit: 1, ..Range::equal(scope_key(scope)) };
     let Some(stream) = case.view.range(&range)?.first().copied() else { return Ok(None) };
     let id = ActionId(stream.name);
-    Ok(case.view.action(id)?.cloned().map(|row| (id, row)))
+    let row = case.view.action(id)?.cloned().ok_or(Halt::Unreadable)?;
+    Ok(Some((id, row)))
 }
 
 /// Whether both calls ask for the same, under one provider profile.

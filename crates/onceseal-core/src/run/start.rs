@@ -133,7 +133,8 @@ fn living<'a>(case: &Case<'a>, lookup: Hash) -> Result<Option<(RunId, u64, &'a R
     let range = Range { limit: 1, ..Range::equal(living_key(lookup)) };
     let Some(stream) = case.view.range(&range)?.first().copied() else { return Ok(None) };
     let id = RunId(stream.name);
-    Ok(request::run(case, id)?.map(|(sequence, row)| (id, sequence, row)))
+    let (sequence, row) = request::run(case, id)?.ok_or(Halt::Unreadable)?;
+    Ok(Some((id, sequence, row)))
 }
 
 pub(crate) fn bind_change(case: &mut Case<'_>, bind: &BindChange) -> Result<Reply, Halt> {

@@ -16,6 +16,7 @@ mod answers;
 mod asking;
 mod attempts;
 mod binding;
+mod damaged;
 mod dispatching;
 mod hashes;
 mod operating;

@@ -251,7 +251,7 @@ fn not_executed(code: &str, message: impl Into<String>) -> Failure {
 
 /// Where programs' files are: beside the store, or for one in memory where
 /// temporary files are.
-pub(super) fn place(directory: &Option<PathBuf>) -> PathBuf {
+fn place(directory: &Option<PathBuf>) -> PathBuf {
     let elsewhere = || std::path::absolute(std::env::temp_dir()).unwrap_or_else(|_| std::env::temp_dir());
     directory.clone().unwrap_or_else(elsewhere)
 }

@@ -21,10 +21,6 @@ use crate::secrets::Secrets;
 /// <https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/>
 const KEY_HEADER: &str = "Idempotency-Key";
 
-/// So much is read of what a remote says when it did not do it: far more than is
-/// kept, so that no secret is cut where it is kept.
-const SAID: usize = 8 << 10;
-
 /// Why nothing was sent, where sending it again would come to the same.
 const STAYS: [&str; 3] = ["not_filled", "invalid_request", "local_destination"];
 
@@ -353,8 +349,8 @@ impl Handler for Reached {
 /// What the remote said, for people: they look at it when they decide what is to
 /// be done.
 fn answered(response: &Response) -> String {
-    let said = &response.body[..response.body.len().min(SAID)];
-    let said = String::from_utf8_lossy(said);
+    // Whole: a secret that was cut would not be known for one.
+    let said = String::from_utf8_lossy(&response.body);
     let said = said.trim();
     let colon = if said.is_empty() { "" } else { ": " };
     format!("the remote answered with status {}{colon}{said}", response.status)

@@ -6,8 +6,9 @@
 //! when it starts the program: it lasts as long as the program does, or whatever
 //! that has started and not cut off from its input.
 //!
-//! What a program writes its result to is a file of this one run, which the
-//! worker keeps locked: so what nobody has locked is left over.
+//! What a program writes its result to is a file of this one run. It may put
+//! another in its place, so that the worker locks a third one for as long as it
+//! wants the result: where nobody has that locked, the result is left over.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -30,8 +31,9 @@ const TRIES: usize = 16;
 pub(super) struct Running {
     input: PathBuf,
     result: PathBuf,
-    /// Locked: somebody wants to read it.
-    _wanted: File,
+    wanted: PathBuf,
+    /// Locked: somebody wants to read the result.
+    _lock: File,
 }
 
 impl Running {
@@ -67,10 +69,11 @@ impl Running {
         getrandom::fill(&mut random).map_err(io::Error::other)?;
         let mut own = String::new();
         write_hex(&random, &mut own);
-        let result = directory.join(format!("{name}.{own}.result"));
-        let wanted = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&result)?;
-        wanted.lock()?;
-        Ok(Running { input, result, _wanted: wanted })
+        let path = |kind: &str| directory.join(format!("{name}.{own}.{kind}"));
+        let (wanted, result) = (path("wanted"), path("result"));
+        let lock = lock(&wanted)?.ok_or(ErrorKind::AlreadyExists)?;
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&result)?;
+        Ok(Running { input, result, wanted, _lock: lock })
     }
 
     /// Where the program writes its result.
@@ -97,6 +100,7 @@ impl Running {
     pub(super) fn end(self) {
         // What cannot be removed is left over, and removed as that.
         let _ = fs::remove_file(&self.result);
+        let _ = fs::remove_file(&self.wanted);
         remove_left(&self.input);
     }
 }
@@ -106,10 +110,22 @@ impl Running {
 pub(super) fn tidy(directory: &Path) {
     let files = fs::read_dir(directory.join("running")).into_iter().flatten().flatten();
     for path in files.map(|file| file.path()) {
-        if path.extension().is_some_and(|kind| kind == "input" || kind == "result") {
-            remove_left(&path);
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        match name.split('.').collect::<Vec<_>>()[..] {
+            [effect, "input"] if is_hex(effect, 32) => remove_left(&path),
+            [effect, own, "wanted"] if is_hex(effect, 32) && is_hex(own, 16) => {
+                if let Ok(Some(_held)) = lock(&path) {
+                    let _ = fs::remove_file(path.with_extension("result"));
+                    let _ = fs::remove_file(&path);
+                }
+            }
+            _ => {}
         }
     }
+}
+
+fn is_hex(text: &str, length: usize) -> bool {
+    text.len() == length && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Removes a file that nobody has locked.
@@ -271,12 +287,18 @@ mod tests {
         let at = tempfile::tempdir().expect("a directory");
         drop(begun(at.path()).expect("free"));
         let (running, input) = Running::begin(at.path(), OTHER, "{}").expect("usable").expect("free");
-        fs::write(at.path().join("running/notes"), "").expect("written");
-        assert_eq!(files(at.path()), 5);
+        // A program may put another file in the place of the one that it was given.
+        fs::write(at.path().join("running/new"), "3").expect("written");
+        fs::rename(at.path().join("running/new"), running.result()).expect("replaced");
+        for foreign in ["notes", "report.result", "report.input"] {
+            fs::write(at.path().join("running").join(foreign), "").expect("written");
+        }
+        assert_eq!(files(at.path()), 9);
         tidy(at.path());
-        assert_eq!(files(at.path()), 3, "what is in use, and what is none of ours");
+        assert_eq!(files(at.path()), 6, "what is in use, and what is none of ours");
+        assert_eq!(running.read(), Some(3.into()));
         drop(input);
         running.end();
-        assert_eq!(files(at.path()), 1);
+        assert_eq!(files(at.path()), 3);
     }
 }

@@ -16,7 +16,6 @@ use tokio::task::JoinSet;
 
 use super::carried::Carried;
 use super::carrying::carry_out;
-use super::program::place;
 use super::running;
 use super::{Operations, Tool};
 use crate::control::Control;
@@ -162,7 +161,10 @@ impl Worker {
         let mut running = JoinSet::new();
         let control = &self.operations().control;
         let tidy = |control: &Control| {
-            running::tidy(&place(&control.inner.directory));
+            // Elsewhere other programs may keep theirs.
+            if let Some(directory) = &control.inner.directory {
+                running::tidy(directory);
+            }
             Ok(())
         };
         control.aside(tidy).await?;
