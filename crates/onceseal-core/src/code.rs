@@ -225,9 +225,6 @@ codes! {
     /// The name of a change is not acceptable.
     ChangeInvalid = 128 => "change_invalid", Never,
         "a change is named by 1 to 128 lower-case letters, digits and hyphens, both ends a letter or a digit";
-    /// The digest of what has no name is not one.
-    ProvisionalInvalid = 129 => "provisional_invalid", Never,
-        "what has no name yet is named by a SHA-256 as 64 lower-case hex digits";
     /// Runs of this kind begin with a name.
     ProvisionalForbidden = 130 => "provisional_forbidden", Never,
         "runs of this kind are started for a change with a name";

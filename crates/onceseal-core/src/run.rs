@@ -17,7 +17,7 @@ pub use definition::{Definition, DefinitionError, Gate, Proving, State};
 pub use kept::{DefinitionRow, evolve as evolve_definition};
 pub use moving::{Towards, Transition};
 pub use request::{RequestPrivate, RequestRow, evolve as evolve_request};
-pub use row::{RunPrivate, RunRow, Standing, evolve, living_key, standing_number};
+pub use row::{Life, RunPrivate, RunRow, Standing, evolve, living_key};
 pub use start::{BindChange, StartRun, Subject, lookup};
 
 pub(crate) use moving::transition;

@@ -30,7 +30,7 @@ word! {
         Call = 8 => "call",
         /// Whether a destination of tools answers.
         Route = 9 => "route",
-        /// What runs of one kind go through.
+        /// What runs go through.
         Definition = 10 => "definition",
         /// One run.
         Run = 11 => "run",
@@ -164,10 +164,10 @@ impl Tenant {
         self.named(StreamKind::Call, &call.name(subject))
     }
 
-    /// The stream of a kind's definitions.
+    /// The stream of a run definition, by its digest.
     #[must_use]
-    pub fn definition(&self, kind: &str) -> StreamId {
-        self.named(StreamKind::Definition, kind)
+    pub fn definition(&self, digest: Hash) -> StreamId {
+        self.named(StreamKind::Definition, &digest.to_string())
     }
 
     /// The stream of a request id in its scope.

@@ -370,7 +370,7 @@ impl View {
         }))
     }
 
-    /// The row of a kind's definitions.
+    /// The row of a run definition.
     ///
     /// # Errors
     /// As [`View::stored`].

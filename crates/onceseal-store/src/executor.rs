@@ -241,7 +241,10 @@ impl<'a> Batch<'a> {
             if self.view.has(&Read::Payload(stamp.stream, stamp.sequence)) {
                 self.view.load_payload(stamp.stream, stamp.sequence, payload.clone());
             }
-            if matches!(event.body.kind(), Kind::PolicyActivated | Kind::ToolActivated) {
+            if matches!(
+                event.body.kind(),
+                Kind::PolicyActivated | Kind::ToolActivated | Kind::DefinitionAdded
+            ) {
                 self.pinned.forget_unknown();
             }
         }
@@ -308,7 +311,7 @@ impl<'a> Batch<'a> {
     fn definition(&mut self, digest: Hash) -> Result<Option<Arc<Definition>>, StoreError> {
         let Some(payload) = self.activated(Index::DefinitionText, digest)? else { return Ok(None) };
         let definition = Definition::restore(&payload.text)?;
-        let is_it = definition.digest == digest;
+        let is_it = definition.digest() == digest;
         if is_it { Ok(Some(Arc::new(definition))) } else { Err(StoreError::new(Code::Corrupt)) }
     }
 

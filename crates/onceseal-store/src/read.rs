@@ -187,7 +187,7 @@ pub fn definition(snapshot: &dyn Snapshot, digest: Hash) -> Result<Option<Defini
     let Some(hit) = activation(snapshot, Index::DefinitionText, digest)? else { return Ok(None) };
     let payload = snapshot.payload(&hit.stream, hit.sequence)?;
     let definition = Definition::restore(&payload.ok_or_else(|| StoreError::new(Code::Erased))?.text)?;
-    if definition.digest == digest { Ok(Some(definition)) } else { Err(StoreError::new(Code::Corrupt)) }
+    if definition.digest() == digest { Ok(Some(definition)) } else { Err(StoreError::new(Code::Corrupt)) }
 }
 
 /// The newest event that activated what has this hash.

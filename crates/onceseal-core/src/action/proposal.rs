@@ -22,6 +22,12 @@ pub struct Principal {
 }
 
 impl Principal {
+    /// Whether both are names.
+    #[must_use]
+    pub fn is_fit(&self) -> bool {
+        limits::is_name(&self.agent) && self.user.as_ref().is_none_or(|user| limits::is_name(user))
+    }
+
     /// An agent that acts for nobody in particular.
     #[must_use]
     pub fn agent(agent: impl Into<String>) -> Principal {

@@ -54,7 +54,7 @@ pub enum Row {
     Call(CallRow),
     /// A route to a destination.
     Route(RouteRow),
-    /// A kind's definitions.
+    /// A run definition.
     Definition(DefinitionRow),
     /// A run.
     Run(RunRow),
@@ -166,7 +166,7 @@ impl Row {
             Row::Tool(row) => row.updated_at,
             Row::Call(row) => row.created_at,
             Row::Route(row) => row.updated_at,
-            Row::Definition(row) => row.updated_at,
+            Row::Definition(row) => row.created_at,
             Row::Run(row) => row.updated_at,
             Row::Request(row) => row.created_at,
         }

@@ -13,20 +13,13 @@ use crate::pack::Corrupt;
 /// What runs of one kind go through.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
-    /// SHA-256(`onceseal.run-definition.v1\n` ‖ text).
-    pub digest: Hash,
-    /// Canonical text of the document.
-    pub text: String,
-    /// The kind that it defines.
-    pub kind: String,
-    /// The state of a run that was started.
-    pub initial: String,
-    /// The states by name.
-    pub states: BTreeMap<String, State>,
-    /// The gates by name.
-    pub gates: BTreeMap<String, Gate>,
-    /// Whether a run may be started before its change has a name.
-    pub provisional: bool,
+    digest: Hash,
+    text: String,
+    kind: String,
+    initial: String,
+    states: BTreeMap<String, State>,
+    gates: BTreeMap<String, Gate>,
+    provisional: bool,
 }
 
 /// One state.
@@ -85,27 +78,35 @@ impl Definition {
     /// # Errors
     /// The first thing that is wrong with it.
     pub fn compile(kind: &str, document: &Object) -> Result<Definition, DefinitionError> {
-        let mut document = document.clone();
-        document.insert("kind", kind);
-        let text = json::canonical(&Value::Object(document.clone()));
-        let read = read::document(kind, &document)?;
-        let digest = Hash::of("onceseal.run-definition.v1\n", &[text.as_bytes()]);
-        let definition = Definition { digest, text, ..read };
+        let definition = Definition::read(kind, document)?;
         check::check(&definition)?;
         Ok(definition)
     }
 
-    /// Compiles a stored text again.
+    fn read(kind: &str, document: &Object) -> Result<Definition, DefinitionError> {
+        if document.get("kind").is_some() {
+            return Err(DefinitionError::new("kind", "is the name under which the definition stands"));
+        }
+        let read = read::document(kind, document)?;
+        let mut document = document.clone();
+        document.insert("kind", kind);
+        let text = json::canonical(&Value::Object(document));
+        let digest = Hash::of("onceseal.run-definition.v1\n", &[text.as_bytes()]);
+        Ok(Definition { digest, text, ..read })
+    }
+
+    /// Reads a stored text again. It was checked when it was first used: runs go
+    /// by it for all their life, also if a later program would not take it.
     ///
     /// # Errors
-    /// [`Corrupt`] if it is not canonical or no longer compiles.
+    /// [`Corrupt`] if it is not canonical or cannot be read.
     pub fn restore(text: &str) -> Result<Definition, Corrupt> {
         const WRONG: Corrupt = Corrupt("run definition");
         let Ok(Value::Object(mut document)) = json::read_canonical(text, &Limits::DATA) else {
             return Err(WRONG);
         };
         match document.remove("kind") {
-            Some(Value::Text(kind)) => Definition::compile(&kind, &document).map_err(|_| WRONG),
+            Some(Value::Text(kind)) => Definition::read(&kind, &document).map_err(|_| WRONG),
             _ => Err(WRONG),
         }
     }
@@ -114,6 +115,48 @@ impl Definition {
     #[must_use]
     pub fn built_in() -> Vec<Definition> {
         built_in::all()
+    }
+
+    /// SHA-256(`onceseal.run-definition.v1\n` ‖ text).
+    #[must_use]
+    pub const fn digest(&self) -> Hash {
+        self.digest
+    }
+
+    /// Canonical text of the document, with the kind.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The kind that it defines.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// The state of a run that was started.
+    #[must_use]
+    pub fn initial(&self) -> &str {
+        &self.initial
+    }
+
+    /// The states by name.
+    #[must_use]
+    pub const fn states(&self) -> &BTreeMap<String, State> {
+        &self.states
+    }
+
+    /// The gates by name.
+    #[must_use]
+    pub const fn gates(&self) -> &BTreeMap<String, Gate> {
+        &self.gates
+    }
+
+    /// Whether a run may be started before its change has a name.
+    #[must_use]
+    pub const fn is_provisional(&self) -> bool {
+        self.provisional
     }
 
     /// Whether this state is one of it.

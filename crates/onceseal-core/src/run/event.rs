@@ -13,7 +13,9 @@ record! {
         kind: String,
         /// Where it is found: its root, kind and lookup key, blinded.
         lookup: Hash,
-        /// The run that had the same lookup key before.
+        /// How many runs ended under the lookup key before.
+        ordinal: u64,
+        /// The newest of them.
         previous: Option<RunId>,
         /// Whether its change has no name yet.
         provisional: bool,
@@ -65,6 +67,10 @@ record! {
     pub struct Named {
         /// Where it is found from now on.
         lookup: Hash,
+        /// How many runs ended under that lookup key before.
+        ordinal: u64,
+        /// The newest of them.
+        previous: Option<RunId>,
     }
 }
 

@@ -8,10 +8,10 @@ use crate::journal::{Body, Refs};
 use crate::json::Object;
 use crate::limits;
 use crate::reply::{Refusal, Reply};
-use crate::run::Definition;
 use crate::run::event::{Answered, AskedBy, Moved};
 use crate::run::request::{self, Request};
 use crate::run::row::{RunRow, Standing};
+use crate::run::{Definition, name};
 use crate::stream::StreamId;
 use crate::view::Halt;
 
@@ -42,25 +42,30 @@ pub enum Towards {
 pub(crate) fn transition(case: &mut Case<'_>, transition: &Transition) -> Result<Reply, Halt> {
     let Transition { run, to, code, request, principal } = transition;
     let mut arguments = Object::new();
-    let (kind, name) = match to {
+    let (kind, target) = match to {
         Towards::State(state) => ("transition", state),
         Towards::Command(command) => ("command", command),
     };
     arguments.insert("code", code.clone());
-    arguments.insert("to", name.as_str());
+    arguments.insert("to", target.as_str());
     let request = Request::new(case, request, kind, &run.to_string(), principal, arguments);
     if let Some(reply) = request.replay(case)? {
         return Ok(reply);
     }
     let Some((sequence, row)) = request::run(case, *run)? else { return Ok(Code::RunUnknown.into()) };
-    if code.as_ref().is_some_and(|code| !limits::is_name(code)) {
-        return Ok(Code::OutOfBounds.into());
+    let unfit = [
+        ("principal", !principal.is_fit()),
+        ("code", code.as_ref().is_some_and(|code| !limits::is_name(code))),
+        ("to", !name::is_plain(target)),
+    ];
+    if let Some((field, _)) = unfit.into_iter().find(|(_, unfit)| *unfit) {
+        return Ok(Refusal { field: Some(field), ..Refusal::new(Code::OutOfBounds) }.into());
     }
     let definition = case.pinned.definition(row.definition)?;
     let to = match next(definition, row, to) {
         Ok(to) => to.to_owned(),
         Err(code) => {
-            let reason = Some(format!("{} > {name}", row.state));
+            let reason = Some(format!("{} > {target}", row.state));
             return Ok(Refusal { reason, ..Refusal::new(code) }.into());
         }
     };

@@ -22,12 +22,6 @@ pub fn is_request(text: &str) -> bool {
     )
 }
 
-/// Whether a text is a digest: 64 lower-case hex digits.
-#[must_use]
-pub fn is_digest(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
-}
-
 fn fits(text: &str, is_end: impl Fn(u8) -> bool, is_inner: impl Fn(u8) -> bool) -> bool {
     let bytes = text.as_bytes();
     (1..=LONGEST).contains(&bytes.len())

@@ -2,12 +2,13 @@
 
 use crate::hash::Hash;
 use crate::id::{RootId, RunId};
-use crate::journal::{Body, Event, Index, Key, moment};
+use crate::journal::{Body, Event, Index, Key};
 use crate::pack::{Corrupt, Pack};
-use crate::record::record;
+use crate::record::{record, word};
 use crate::run::event::Moved;
 use crate::stream::StreamKind;
 use crate::time::Timestamp;
+use crate::view::Range;
 
 /// A run's row.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -28,7 +29,9 @@ pub struct RunRow {
     pub terminal: bool,
     /// Why it stands there, in a word.
     pub code: Option<String>,
-    /// The run that had the same lookup key before.
+    /// How many runs ended under its lookup key before.
+    pub ordinal: u64,
+    /// The newest of them.
     pub previous: Option<RunId>,
     /// When it was started.
     pub created_at: Timestamp,
@@ -79,6 +82,7 @@ impl Pack for RunRow {
         self.state.pack(out);
         self.terminal.pack(out);
         self.code.pack(out);
+        self.ordinal.pack(out);
         self.previous.pack(out);
         self.created_at.pack(out);
         self.updated_at.pack(out);
@@ -94,6 +98,7 @@ impl Pack for RunRow {
             state: Pack::unpack(input)?,
             terminal: Pack::unpack(input)?,
             code: Pack::unpack(input)?,
+            ordinal: Pack::unpack(input)?,
             previous: Pack::unpack(input)?,
             created_at: Pack::unpack(input)?,
             updated_at: Pack::unpack(input)?,
@@ -102,11 +107,14 @@ impl Pack for RunRow {
     }
 }
 
-/// Number of a run's standing in the index of states: 1 while it lives, 2 once
-/// nothing follows.
-#[must_use]
-pub const fn standing_number(row: &RunRow) -> u8 {
-    if row.terminal { 2 } else { 1 }
+word! {
+    /// Whether anything follows on where a run stands.
+    pub enum Life {
+        /// Something may.
+        Living = 1 => "living",
+        /// Nothing does.
+        Ended = 2 => "ended",
+    }
 }
 
 /// The key under which the living run of a lookup is found.
@@ -115,14 +123,11 @@ pub fn living_key(lookup: Hash) -> Key {
     Key::of(Index::Run, &[&lookup.0[..16]])
 }
 
-/// The first and the last key under which runs of a lookup that have ended are
-/// found, the newest first.
+/// Where runs that ended under a lookup are found, the newest first.
 #[must_use]
-pub(super) fn former_keys(lookup: Hash) -> (Key, Key) {
-    (
-        Key::of(Index::FormerRun, &[&lookup.0[..16], &[0; 8]]),
-        Key::of(Index::FormerRun, &[&lookup.0[..16], &[0xff; 8]]),
-    )
+pub(super) fn former_range(lookup: Hash) -> Range {
+    let key = |byte: u8| [&lookup.0[..16], &[byte; 8]].concat();
+    Range { index: Index::FormerRun, from: key(0), to: key(0xff), limit: 1 }
 }
 
 impl RunRow {
@@ -132,11 +137,12 @@ impl RunRow {
         let found = match self.terminal {
             false => living_key(self.lookup),
             true => {
-                let newest_first = moment(self.created_at).map(|byte| !byte);
+                let newest_first = (!self.ordinal).to_be_bytes();
                 Key::of(Index::FormerRun, &[&self.lookup.0[..16], &newest_first])
             }
         };
-        vec![Key::state(StreamKind::Run, standing_number(self), self.created_at), found]
+        let life = if self.terminal { Life::Ended } else { Life::Living };
+        vec![Key::state(StreamKind::Run, life.number(), self.created_at), found]
     }
 }
 
@@ -157,6 +163,7 @@ pub fn evolve(row: Option<RunRow>, at: Timestamp, event: &Event) -> Result<RunRo
                 state: data.state.clone(),
                 terminal: false,
                 code: None,
+                ordinal: data.ordinal,
                 previous: data.previous,
                 created_at: at,
                 updated_at: at,
@@ -177,6 +184,7 @@ pub fn evolve(row: Option<RunRow>, at: Timestamp, event: &Event) -> Result<RunRo
         }
         Body::RunNamed(data, sealed) if row.provisional => {
             (row.lookup, row.provisional) = (data.lookup, false);
+            (row.ordinal, row.previous) = (data.ordinal, data.previous);
             row.private.key.clone_from(&sealed.key);
         }
         _ => return Err(WRONG),

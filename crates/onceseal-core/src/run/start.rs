@@ -5,14 +5,14 @@ use std::sync::Arc;
 use crate::action::Principal;
 use crate::case::Case;
 use crate::code::Code;
-use crate::hash::Hash;
+use crate::hash::{Hash, write_hex};
 use crate::id::{RootId, RunId};
 use crate::journal::{Body, Refs};
 use crate::json::Object;
-use crate::reply::Reply;
+use crate::reply::{Refusal, Reply};
 use crate::run::event::{Added, AddedSealed, Answered, Named, NamedSealed, Started, StartedSealed};
 use crate::run::request::{self, Request};
-use crate::run::row::{RunRow, Standing, former_keys, living_key};
+use crate::run::row::{RunRow, Standing, former_range, living_key};
 use crate::run::{Definition, name};
 use crate::stream::{StreamId, Tenant};
 use crate::view::{Halt, Pinned, Range, Read};
@@ -38,7 +38,7 @@ pub enum Subject {
     /// A change, by its name.
     Change(String),
     /// One that has no name yet: the digest of what is known of it.
-    Provisional(String),
+    Provisional(Hash),
 }
 
 impl Subject {
@@ -46,7 +46,11 @@ impl Subject {
     fn key(&self) -> String {
         match self {
             Subject::Change(change) => format!("change:{change}"),
-            Subject::Provisional(digest) => format!("provisional:{digest}"),
+            Subject::Provisional(digest) => {
+                let mut key = "provisional:".to_owned();
+                write_hex(&digest.0, &mut key);
+                key
+            }
         }
     }
 
@@ -54,8 +58,7 @@ impl Subject {
     fn fault(&self, definition: &Definition) -> Option<Code> {
         match self {
             Subject::Change(change) if !name::is_plain(change) => Some(Code::ChangeInvalid),
-            Subject::Provisional(digest) if !name::is_digest(digest) => Some(Code::ProvisionalInvalid),
-            Subject::Provisional(_) if !definition.provisional => Some(Code::ProvisionalForbidden),
+            Subject::Provisional(_) if !definition.is_provisional() => Some(Code::ProvisionalForbidden),
             Subject::Change(_) | Subject::Provisional(_) => None,
         }
     }
@@ -79,53 +82,64 @@ pub(crate) fn start(case: &mut Case<'_>, start: &StartRun) -> Result<Reply, Halt
     let key = subject.key();
     let mut arguments = Object::new();
     arguments.insert("key", key.as_str());
-    let scope = scope(*root, &definition.kind);
+    let scope = scope(*root, definition.kind());
     let request = Request::new(case, request, "start", &scope, principal, arguments);
     if let Some(reply) = request.replay(case)? {
         return Ok(reply);
     }
+    if !principal.is_fit() {
+        return Ok(Refusal { field: Some("principal"), ..Refusal::new(Code::OutOfBounds) }.into());
+    }
     if let Some(code) = subject.fault(definition) {
         return Ok(code.into());
     }
-    let lookup = lookup(&case.pinned.tenant, *root, &definition.kind, &key);
+    let lookup = lookup(&case.pinned.tenant, *root, definition.kind(), &key);
     if let Some((id, sequence, row)) = living(case, lookup)? {
         let now = Standing::of(sequence, row);
         let answered = Answered { joined: true, run: id, sequence, state: row.state.clone() };
         return Ok(request.answer(case, answered, now));
     }
-    let (first, last) = former_keys(lookup);
-    let range = Range { index: first.index, from: first.bytes, to: last.bytes, limit: 1 };
-    let previous = case.view.range(&range)?.first().map(|stream| RunId(stream.name));
+    let (previous, ordinal) = former(case, lookup)?;
     add(case, definition)?;
     let id = case.command.run();
     let data = Started {
-        definition: definition.digest,
-        kind: definition.kind.clone(),
+        definition: definition.digest(),
+        kind: definition.kind().to_owned(),
         lookup,
+        ordinal,
         previous,
         provisional: matches!(subject, Subject::Provisional(_)),
         root: *root,
-        state: definition.initial.clone(),
+        state: definition.initial().to_owned(),
     };
     let (agent, user) = (Some(principal.agent.clone()), principal.user.clone());
     let sealed = StartedSealed { agent, key: Some(key), user };
     case.record(StreamId::run(id), Refs::NONE, Body::RunStarted(data, sealed));
-    let state = definition.initial.clone();
+    let state = definition.initial().to_owned();
     let now = Standing { sequence: 1, state: state.clone(), code: None, terminal: false };
     Ok(request.answer(case, Answered { joined: false, run: id, sequence: 1, state }, now))
 }
 
 /// Keeps a definition that no run has gone by yet.
 fn add(case: &mut Case<'_>, definition: &Definition) -> Result<(), Halt> {
-    let stream = case.pinned.tenant.definition(&definition.kind);
-    if case.view.definition(&stream)?.is_some_and(|row| row.known.contains(&definition.digest)) {
+    let stream = case.pinned.tenant.definition(definition.digest());
+    if case.view.definition(&stream)?.is_some() {
         return Ok(());
     }
-    let payload = case.payload(&definition.text);
-    let sealed = AddedSealed { kind: Some(definition.kind.clone()), text: Some(payload.hash()) };
-    let body = Body::DefinitionAdded(Added { definition: definition.digest }, sealed);
+    let payload = case.payload(definition.text());
+    let sealed = AddedSealed { kind: Some(definition.kind().to_owned()), text: Some(payload.hash()) };
+    let body = Body::DefinitionAdded(Added { definition: definition.digest() }, sealed);
     case.record_with(stream, Refs::NONE, body, Some(payload));
     Ok(())
+}
+
+/// The newest of the runs that ended under a lookup, and how many there were
+/// before the one that follows on it.
+fn former(case: &Case<'_>, lookup: Hash) -> Result<(Option<RunId>, u64), Halt> {
+    let Some(stream) = case.view.range(&former_range(lookup))?.first().copied() else { return Ok((None, 0)) };
+    let id = RunId(stream.name);
+    let (_, row) = request::run(case, id)?.ok_or(Halt::Unreadable)?;
+    Ok((Some(id), row.ordinal + 1))
 }
 
 /// The run that lives under a lookup.
@@ -145,6 +159,9 @@ pub(crate) fn bind_change(case: &mut Case<'_>, bind: &BindChange) -> Result<Repl
     if let Some(reply) = request.replay(case)? {
         return Ok(reply);
     }
+    if !principal.is_fit() {
+        return Ok(Refusal { field: Some("principal"), ..Refusal::new(Code::OutOfBounds) }.into());
+    }
     let Some((sequence, row)) = request::run(case, *run)? else { return Ok(Code::RunUnknown.into()) };
     if row.terminal {
         return Ok(Code::RunEnded.into());
@@ -161,7 +178,9 @@ pub(crate) fn bind_change(case: &mut Case<'_>, bind: &BindChange) -> Result<Repl
         return Ok(Code::ChangeTaken.into());
     }
     let (agent, user) = (Some(principal.agent.clone()), principal.user.clone());
-    let body = Body::RunNamed(Named { lookup }, NamedSealed { agent, key: Some(key), user });
+    let (previous, ordinal) = former(case, lookup)?;
+    let body =
+        Body::RunNamed(Named { lookup, ordinal, previous }, NamedSealed { agent, key: Some(key), user });
     case.record(StreamId::run(*run), Refs::NONE, body);
     let now = Standing::of(sequence + 1, row);
     let answered = Answered { joined: false, run: *run, sequence: sequence + 1, state: row.state.clone() };
@@ -182,12 +201,11 @@ pub fn lookup(tenant: &Tenant, root: RootId, kind: &str, key: &str) -> Hash {
 /// What a start reads on its usual path.
 pub(crate) fn start_reads(pinned: &Pinned, start: &StartRun) -> Vec<Read> {
     let StartRun { root, definition, subject, request, .. } = start;
-    let lookup = lookup(&pinned.tenant, *root, &definition.kind, &subject.key());
-    let (first, last) = former_keys(lookup);
+    let lookup = lookup(&pinned.tenant, *root, definition.kind(), &subject.key());
     vec![
-        Read::Stream(pinned.tenant.request(&scope(*root, &definition.kind), request)),
+        Read::Stream(pinned.tenant.request(&scope(*root, definition.kind()), request)),
         Read::Range(Range { limit: 1, ..Range::equal(living_key(lookup)) }),
-        Read::Range(Range { index: first.index, from: first.bytes, to: last.bytes, limit: 1 }),
-        Read::Stream(pinned.tenant.definition(&definition.kind)),
+        Read::Range(former_range(lookup)),
+        Read::Stream(pinned.tenant.definition(definition.digest())),
     ]
 }

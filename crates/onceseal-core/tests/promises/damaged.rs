@@ -58,7 +58,7 @@ fn p03_a_run_that_cannot_be_read_is_not_started_a_second_time() {
     let damaged = Damaged::default();
     let mut world = World::new(&damaged, PAY);
     let start = |request: &str| {
-        let definition = Definition::built_in().into_iter().find(|found| found.kind == "simple");
+        let definition = Definition::built_in().into_iter().find(|found| found.kind() == "simple");
         let definition = Arc::new(definition.expect("built in"));
         let (subject, principal) = (Subject::Change("c".to_owned()), Principal::agent("bot"));
         let (root, request) = (RootId([1; 16]), request.to_owned());

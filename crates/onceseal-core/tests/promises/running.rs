@@ -5,6 +5,7 @@ use std::sync::Arc;
 use onceseal_core::action::Principal;
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
+use onceseal_core::hash::Hash;
 use onceseal_core::id::{RootId, RunId};
 use onceseal_core::journal::Row;
 use onceseal_core::reply::{Reply, RunNow};
@@ -17,7 +18,7 @@ use crate::{pay_world, refused};
 const ROOT: RootId = RootId([1; 16]);
 
 fn definition(kind: &str) -> Arc<Definition> {
-    Arc::new(Definition::built_in().into_iter().find(|found| found.kind == kind).expect("built in"))
+    Arc::new(Definition::built_in().into_iter().find(|found| found.kind() == kind).expect("built in"))
 }
 
 fn start(kind: &str, subject: Subject, request: &str) -> StartRun {
@@ -92,7 +93,6 @@ fn a_run_that_ended_gives_its_key_up_and_the_next_one_names_it() {
         assert_eq!(world.row_of(id).previous, last);
         assert!(run(world.go(to(id, "cancelled", "end"))).now.terminal);
         last = Some(id);
-        world.now = world.now + onceseal_core::time::Span::micros(1);
     }
     world.check();
 }
@@ -200,11 +200,9 @@ fn what_an_operator_may_ask_for_is_what_the_definition_offers() {
 #[test]
 fn a_change_is_named_once_where_the_definition_lets_it_be_unnamed() {
     let mut world = pay_world();
-    let digest = "b".repeat(64);
-    let unnamed = || Subject::Provisional(digest.clone());
+    let digest = Hash([0xbb; 32]);
+    let unnamed = || Subject::Provisional(digest);
     assert_eq!(refused(world.start(start("delivery", unnamed(), "s1"))).code, Code::ProvisionalForbidden);
-    let short = Subject::Provisional("b".repeat(63));
-    assert_eq!(refused(world.start(start("design", short, "s1"))).code, Code::ProvisionalInvalid);
     assert_eq!(refused(world.start(start("design", change("No"), "s1"))).code, Code::ChangeInvalid);
     let taken = run(world.start(start("design", change("taken"), "s1"))).answered.run;
     let id = run(world.start(start("design", unnamed(), "s2"))).answered.run;
@@ -245,5 +243,52 @@ fn a_run_goes_by_the_definition_that_it_was_started_under() {
     let new = run(world.start(with(change("d"), "s3"))).answered.run;
     assert_eq!(refused(world.go(to(new, "running", "t1"))).code, Code::StateUnknown);
     assert!(run(world.go(to(new, "over", "t1"))).now.terminal);
+    world.check();
+}
+
+#[test]
+fn a_run_names_the_last_one_that_ended_under_its_key_whenever_and_however_it_came_to_it() {
+    let mut world = pay_world();
+    let unnamed = Subject::Provisional(Hash([0xbb; 32]));
+    let first = run(world.start(start("design", unnamed, "s1"))).answered.run;
+    let second = run(world.start(start("design", change("x"), "s2"))).answered.run;
+    run(world.go(to(second, "discarded", "end")));
+    let principal = Principal::agent("bot");
+    let bind = BindChange { run: first, change: "x".into(), request: "b1".into(), principal };
+    run(world.run(Command::BindChange(bind.clone())));
+    assert_eq!(world.row_of(first).previous, Some(second), "it follows on it since");
+    assert!(run(world.run(Command::BindChange(bind))).replayed);
+    // All of it at one moment.
+    run(world.go(to(first, "discarded", "end")));
+    let third = run(world.start(start("design", change("x"), "s3"))).answered.run;
+    assert_eq!(world.row_of(third).previous, Some(first), "started before the other, and ended after it");
+    world.check();
+}
+
+#[test]
+fn what_is_recorded_of_who_asks_and_where_to_is_bounded() {
+    let mut world = pay_world();
+    let id = run(world.start(start("delivery", change("c"), "s1"))).answered.run;
+    let field = |reply| {
+        let refusal = refused(reply);
+        assert_eq!((refusal.code, refusal.reason), (Code::OutOfBounds, None));
+        refusal.field
+    };
+    for agent in [String::new(), "a\n".to_owned(), "x".repeat(1 << 20)] {
+        let principal = Principal::agent(agent);
+        let starts = StartRun { principal: principal.clone(), ..start("delivery", change("d"), "s2") };
+        assert_eq!(field(world.start(starts)), Some("principal"));
+        let moves = Transition { principal, ..to(id, "paused", "t1") };
+        assert_eq!(field(world.go(moves)), Some("principal"));
+    }
+    assert_eq!(field(world.go(to(id, &"x".repeat(1 << 20), "t1"))), Some("to"));
+    let on_behalf =
+        Transition { principal: Principal::agent("bot").on_behalf_of("ann"), ..to(id, "paused", "t1") };
+    run(world.go(on_behalf));
+    assert_eq!(
+        refused(world.go(to(id, "paused", "t1"))).code,
+        Code::RequestIdConflict,
+        "another principal's"
+    );
     world.check();
 }

@@ -26,7 +26,7 @@ suite! { "runs":
 }
 
 fn start(change: &str, request: &str) -> Result<Command, Failure> {
-    let found = Definition::built_in().into_iter().find(|definition| definition.kind == "simple");
+    let found = Definition::built_in().into_iter().find(|definition| definition.kind() == "simple");
     let definition = Arc::new(found.ok_or_else(|| Failure::new("`simple` is built in"))?);
     let (subject, principal) = (About::Change(change.to_owned()), Principal::agent("bot"));
     let (root, request) = (RootId([1; 16]), request.to_owned());

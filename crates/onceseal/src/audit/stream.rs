@@ -11,6 +11,7 @@ use onceseal_core::journal::{
     Body, Event, Head, Key, Payload, Row, chain_hash, open_text, seal_hash, sealed_text,
 };
 use onceseal_core::json::{self, Limits};
+use onceseal_core::run::Definition;
 use onceseal_core::stream::{StreamId, Tenant};
 use onceseal_core::view::Loaded;
 use onceseal_store::raw::{Misshapen, RawEvent};
@@ -139,6 +140,11 @@ impl Check {
                 if Hash::of("onceseal.policy.v1\n", &[payload.text.as_bytes()]) != data.policy =>
             {
                 Some("has another policy than the one that its hash says")
+            }
+            Some(Body::DefinitionAdded(data, _))
+                if Definition::restore(&payload.text).map(|it| it.digest()) != Ok(data.definition) =>
+            {
+                Some("has another definition than the one that its digest says")
             }
             _ => None,
         }

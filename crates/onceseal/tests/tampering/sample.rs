@@ -7,6 +7,7 @@ use onceseal::core::action::{Action, Proposal, Reach, Run};
 use onceseal::core::approval::{Identity, Said};
 use onceseal::core::command::Command;
 use onceseal::core::effect::{Finding, Holding, Outcome, Reconcile, Renew, Settle};
+use onceseal::core::hash::Hash;
 use onceseal::core::id::{ApprovalId, RootId};
 use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::core::policy::ActivePolicy;
@@ -70,7 +71,7 @@ fn happen(control: &Control, clock: &ManualClock) {
 /// One that lives, one that has ended, and one that is joined.
 fn runs(control: &Control) {
     let definition =
-        Definition::built_in().into_iter().find(|found| found.kind == "design").expect("built in");
+        Definition::built_in().into_iter().find(|found| found.kind() == "design").expect("built in");
     let (definition, principal) = (Arc::new(definition), Principal::agent("bot"));
     let start = |subject, request: &str| {
         let (definition, principal) = (definition.clone(), principal.clone());
@@ -82,7 +83,7 @@ fn runs(control: &Control) {
         }
     };
     let ended = start(Subject::Change("one".to_owned()), "s1");
-    let run = start(Subject::Provisional("b".repeat(64)), "s2");
+    let run = start(Subject::Provisional(Hash([0xbb; 32])), "s2");
     let (to, request) = (Towards::Command("discard".to_owned()), "t1".to_owned());
     let discard =
         Transition { run: ended, to, code: None, request: request.clone(), principal: principal.clone() };

@@ -22,7 +22,7 @@ const NAME: &str = "is no name: lower-case letters, digits and hyphens, 1 to 128
 
 /// The document without its text and digest.
 pub(super) fn document(kind: &str, document: &Object) -> Read<Definition> {
-    known(document, "", &["gates", "initial", "kind", "provisional", "states"])?;
+    known(document, "", &["gates", "initial", "provisional", "states"])?;
     named("kind", kind)?;
     let states = members(document, "states", STATES, true)?;
     let states = states.map(|(name, value)| Ok((name.to_owned(), state(name, value)?)));

@@ -62,6 +62,7 @@ fn each_kind_of_mistake_is_told_with_its_place_and_what_is_right() {
     for text in [
         "{}".to_owned(),
         r#"{"initial":"a"}"#.to_owned(),
+        r#"{"kind":"other"}"#.to_owned(),
         r#"{"initial":"a","states":[]}"#.to_owned(),
         format!(r#"{{"initial":"a","stats":{{}},"states":{{{a},"b":{{"terminal":true}}}}}}"#),
         format!(r#"{{"initial":"x","states":{{{a},"b":{{"terminal":true}}}}}}"#),

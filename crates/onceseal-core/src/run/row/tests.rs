@@ -13,6 +13,7 @@ fn started(provisional: bool) -> Body {
         definition: Hash([2; 32]),
         kind: "design".to_owned(),
         lookup: Hash([3; 32]),
+        ordinal: 0,
         previous: None,
         provisional,
         root: ROOT,
@@ -43,7 +44,7 @@ fn every_standing_answers_every_event() {
         ("running", after(&[started(false), moved("created", "running", false)])),
         ("ended", after(&[started(true), moved("created", "discarded", true)])),
     ];
-    let named = Named { lookup: Hash([4; 32]) };
+    let named = Named { lookup: Hash([4; 32]), ordinal: 0, previous: None };
     let events = [
         ("run.started", started(false)),
         ("run.moved from created", moved("created", "paused", false)),
@@ -78,6 +79,6 @@ fn a_run_that_ended_is_found_under_its_lookup_no_more() {
     let ended = after(&[started(false), moved("created", "discarded", true)]).expect("a row");
     let found = |row: &RunRow| row.keys().contains(&living_key(row.lookup));
     assert!(found(&living) && !found(&ended));
-    let (first, last) = former_keys(ended.lookup);
-    assert!(ended.keys().iter().any(|key| (&first..=&last).contains(&key)));
+    let Range { index, from, to, .. } = former_range(ended.lookup);
+    assert!(ended.keys().iter().any(|key| key.index == index && (&from..=&to).contains(&&key.bytes)));
 }

@@ -15,12 +15,12 @@ impl Judge<'_> {
             Err(error) => return Err(error),
         };
         let stands = definition.is_some_and(|definition| {
-            definition.kind == row.kind
+            definition.kind() == row.kind
                 && definition.has(&row.state)
                 && definition.is_terminal(&row.state) == row.terminal
         });
         if !stands {
-            self.find(code::RUN_DIFFERS, "stands where its definition has no such state");
+            self.find(code::RUN_DIFFERS, "stands where its definition does not have it");
         }
         Ok(())
     }

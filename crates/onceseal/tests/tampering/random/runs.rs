@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use onceseal::Principal;
 use onceseal::core::command::Command;
+use onceseal::core::hash::Hash;
 use onceseal::core::id::{RootId, RunId};
 use onceseal::core::run::{BindChange, Definition, StartRun, Subject, Towards, Transition};
 use proptest::prelude::*;
@@ -34,7 +35,7 @@ pub(super) fn going() -> impl Strategy<Value = Going> {
 }
 
 fn design() -> Definition {
-    Definition::built_in().into_iter().find(|found| found.kind == "design").expect("built in")
+    Definition::built_in().into_iter().find(|found| found.kind() == "design").expect("built in")
 }
 
 impl World<'_> {
@@ -47,7 +48,7 @@ impl World<'_> {
         };
         Some(match going {
             Going::Start { change, request: number } => {
-                let unnamed = || Subject::Provisional("b".repeat(64));
+                let unnamed = || Subject::Provisional(Hash([0xbb; 32]));
                 let subject = change.map_or_else(unnamed, |change| Subject::Change(format!("c{change}")));
                 let (definition, request) = (Arc::new(design()), request(number));
                 let start = StartRun { root: RootId([1; 16]), definition, subject, request, principal };
@@ -58,7 +59,7 @@ impl World<'_> {
                 Command::BindChange(BindChange { run: chosen(&self.runs, run)?, change, request, principal })
             }
             Going::Move { run, state, request } => {
-                let states: Vec<_> = design().states.into_keys().collect();
+                let states: Vec<_> = design().states().keys().cloned().collect();
                 step(chosen(&self.runs, run)?, Towards::State(chosen(&states, state)?), request)
             }
             Going::Ask { run, command, request } => {
