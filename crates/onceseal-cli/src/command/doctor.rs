@@ -15,6 +15,7 @@ use crate::table::state_style;
 use crate::text::shown;
 
 mod checks;
+mod history;
 
 /// Say whether everything is as it should be, and what waits for a person
 #[derive(Debug, Args)]

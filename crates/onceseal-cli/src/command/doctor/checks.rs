@@ -1,8 +1,6 @@
 //! What is looked at, each on its own: one that cannot be looked at leaves the
 //! others.
 
-use std::time::Duration;
-
 use onceseal::config::{Config, ConfigError, Settings};
 use onceseal::core::action::ActionState;
 use onceseal::core::approval::Status;
@@ -14,9 +12,9 @@ use onceseal::core::stream::StreamKind;
 use onceseal::core::time::{Span, Timestamp};
 use onceseal::store::SCHEMA_VERSION;
 use onceseal::views::{Filter, state_numbers};
-use onceseal::{Control, Error, MarkState, Opening, Seen};
+use onceseal::{Control, Error, Opening};
 
-use super::{Check, Verdict};
+use super::{Check, Verdict, history};
 use crate::command::policy::{Checked, FORGETS, Noticed};
 use crate::context::Context;
 use crate::error::CliError;
@@ -25,9 +23,6 @@ use crate::text::{age, counted};
 
 /// How many rows of one state are counted, and read at once.
 const COUNTED: usize = 1_000;
-/// How long the mark may follow the log: so many looks, so far apart.
-const LOOKS: u32 = 30;
-const LOOK: Duration = Duration::from_millis(100);
 /// A worker that runs takes what is due long before this is over.
 const TAKEN_WITHIN: Span = Span::minutes(1);
 
@@ -63,7 +58,7 @@ pub(super) fn all(context: &Context) -> Vec<Check> {
     checks
 }
 
-fn failed(name: &'static str, error: &Error) -> Check {
+pub(super) fn failed(name: &'static str, error: &Error) -> Check {
     Check::new(name, Verdict::Fail, format!("{}: {error}", error.code()))
 }
 
@@ -176,80 +171,12 @@ fn store(control: &Control, config: Option<&Config>, checks: &mut Vec<Check>) {
         Ok(faults) => Check::new("settings", Verdict::Fail, faults.join("; ")),
         Err(error) => failed("settings", &error.into()),
     });
-    checks.push(seen(control));
+    checks.push(history::seen(control));
     checks.push(active(control.policy().as_deref(), config));
     checks.push(waiting(control));
     checks.push(unknown(control));
     checks.push(lapsed(control));
     checks.extend([parked(control), overdue(control), destinations(control)]);
-}
-
-fn seen(control: &Control) -> Check {
-    match control.seen() {
-        Seen::All(position) => match caught_up(control) {
-            Ok(Some(mark)) => marked(&mark),
-            Ok(None) => Check::new("history", Verdict::Ok, format!("nothing is older than entry {position}")),
-            Err(error) => failed("history", &error),
-        },
-        Seen::WentBack { seen, found } => Check::new(
-            "history",
-            Verdict::Fail,
-            format!(
-                "the store went back: {}; what was done then may be repeated",
-                super::lost(*seen, *found)
-            ),
-        )
-        .next("look at the remotes, then onceseal doctor --accept-went-back --reason '…'"),
-        Seen::Unreadable(error) => {
-            Check::new("history", Verdict::Unknown, format!("{}: {error}", error.code()))
-                .next("onceseal doctor --accept-went-back --reason '…'")
-        }
-        _ => Check::new(
-            "history",
-            Verdict::Warn,
-            "there is no mark of what was seen, so a store restored from a backup would not be noticed",
-        ),
-    }
-}
-
-/// The mark, which follows the log by a moment while programs write: it is
-/// waited for until it has what the log had at first.
-fn caught_up(control: &Control) -> Result<Option<MarkState>, Error> {
-    let mut mark = control.mark_state()?;
-    let Some(first) = mark.as_ref().map(|mark| mark.newest) else { return Ok(None) };
-    for _ in 0..LOOKS {
-        match &mut mark {
-            Some(mark) if mark.failure.is_none() && mark.position < Some(first) => {}
-            Some(mark) => {
-                // What has been written since may still be on its way.
-                mark.newest = mark.newest.min(mark.position.unwrap_or_default().max(first));
-                break;
-            }
-            None => break,
-        }
-        std::thread::sleep(LOOK);
-        mark = control.mark_state()?;
-    }
-    Ok(mark)
-}
-
-fn marked(mark: &MarkState) -> Check {
-    let (position, newest) = (mark.position.unwrap_or_default(), mark.newest);
-    if let Some(failure) = &mark.failure {
-        let detail = format!(
-            "the mark of what was seen cannot be written, it is at entry {position} and the log at {newest}: a \
-             backup from between would not be noticed ({}: {})",
-            failure.code, failure.message
-        );
-        let place = "the setting `mark`, by default onceseal/marks in the state home, names its directory";
-        return Check::new("history", Verdict::Warn, detail).next(place);
-    }
-    if mark.behind() > 0 {
-        let detail = format!("the mark of what was seen is at entry {position} and the log at {newest}");
-        return Check::new("history", Verdict::Warn, detail)
-            .next("end the programs that use the store, and look again");
-    }
-    Check::new("history", Verdict::Ok, format!("the log has all that was seen, up to entry {position}"))
 }
 
 fn active(active: Option<&ActivePolicy>, config: Option<&Config>) -> Check {
