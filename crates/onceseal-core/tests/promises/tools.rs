@@ -75,6 +75,10 @@ fn a_contract_whose_request_may_outlast_what_is_known_of_it_is_refused() {
         ),
         (
             r#""recovery":"ask""#,
+            Err(ContractError::Member("settle", "is needed by this recovery: a time between 1s and 30d")),
+        ),
+        (
+            r#""recovery":"ask","settle":"40d""#,
             Err(ContractError::Member("settle", "must be a time between 1s and 30d, as in 90s, 15m or 2h")),
         ),
         (r#""recovery":"maybe""#, Err(ContractError::Member("recovery", "must be never, same_key or ask"))),
