@@ -158,8 +158,9 @@ impl Config {
     /// # Errors
     /// What is wrong with it, and where.
     pub fn load(path: &Path) -> Result<Config, ConfigError> {
-        let directory = path.parent().unwrap_or(Path::new("")).to_owned();
-        Config::of(&Config::read(path)?, &std::path::absolute(&directory).unwrap_or(directory))
+        // Made whole before it is cut: the directory of `onceseal.yaml` has no name.
+        let whole = std::path::absolute(path).map_err(|_| ConfigError::NoDirectory)?;
+        Config::of(&Config::read(path)?, whole.parent().unwrap_or(&whole))
     }
 
     /// Reads the settings of a file, whatever its policy says: answering,

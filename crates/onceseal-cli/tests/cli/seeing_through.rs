@@ -137,3 +137,18 @@ fn a_dispatch_that_waits_waits_for_the_person_too() {
     project.ok(&["worker", "--until-empty"]);
     assert!(asking.wait().expect("it ends").success());
 }
+
+#[test]
+fn a_program_runs_beside_its_configuration_however_that_is_named() {
+    let project = scripted("echo done >> done\n", "recovery: never");
+    std::fs::rename(project.path("onceseal.yaml"), project.path("other.yaml")).expect("renamed");
+    for (n, config) in ["other.yaml", "./other.yaml", project.path("other.yaml").to_str().expect("UTF-8")]
+        .into_iter()
+        .enumerate()
+    {
+        let (payment, key) = (format!("payment=p{n}"), format!("k{n}"));
+        project.ok(&[&["--config", config][..], &dispatch(&payment, "amount:=1", &key)].concat());
+        project.ok(&["--config", config, "worker", "--until-dry"]);
+        assert_eq!(project.read("done").lines().count(), n + 1, "{config}");
+    }
+}
