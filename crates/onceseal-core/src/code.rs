@@ -235,6 +235,19 @@ codes! {
     ChangeTaken = 132 => "change_taken", Never,
         "another run lives under this change; go on with that one, or end it";
 
+    /// Somebody else holds the resource.
+    LeaseHeld = 133 => "lease_held", Later,
+        "somebody else holds this resource, or a part of it; take it once their lease has ended";
+    /// The lease is over, or was never this one.
+    LeaseFenced = 134 => "lease_fenced", Never,
+        "this lease has ended, and whatever was asked for under it was not done; take the resource again";
+    /// An outcome must be an object.
+    OutcomeInvalid = 135 => "outcome_invalid", Never,
+        "a lease's outcome is a JSON object of at most 64 KiB";
+    /// The lease has another outcome.
+    OutcomeFinal = 136 => "outcome_final", Never,
+        "this lease was given up with another outcome, which is final";
+
     /// No policy is active.
     PolicyMissing = 60 => "policy_missing", Never,
         "no policy is active in this store; `onceseal init` writes one and `onceseal policy apply` activates it";

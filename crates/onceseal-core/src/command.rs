@@ -7,6 +7,7 @@ use crate::approval::{Answer, Revocation};
 use crate::effect::{Begin, Reconcile, Renew, Reserve, Resolve, Settle};
 use crate::hash::Hash;
 use crate::id::{ActionId, ApprovalId, ReceiptId, RunId, uuid_v7};
+use crate::lease::{AcquireLease, CommitLease, InterruptLease, RenewLease};
 use crate::operation::{Cancel, Claim, Dispatch, GiveBack, Postpone, Query, Retry};
 use crate::policy::Activate;
 use crate::route::CloseRoute;
@@ -90,6 +91,14 @@ pub enum Command {
     BindChange(BindChange),
     /// Move a run on.
     Transition(Transition),
+    /// Take a resource.
+    AcquireLease(Box<AcquireLease>),
+    /// Move the end of a lease.
+    RenewLease(RenewLease),
+    /// Give a lease up with an outcome.
+    CommitLease(CommitLease),
+    /// Give a lease up without an outcome.
+    InterruptLease(InterruptLease),
     /// Make a contract of a tool active, or active no more.
     Declare(Declare),
     /// Record the tenant's first event, once.

@@ -5,12 +5,13 @@ pub use crate::case::{Renewal, Verdict};
 use crate::command::{Command, Stamped};
 use crate::id::RunId;
 use crate::journal::{Event, Row, Stored};
+use crate::lease::Grip;
 use crate::pack::Corrupt;
 use crate::reply::Reply;
 use crate::stream::{StreamId, StreamKind, Tenant};
 use crate::time::Timestamp;
 use crate::view::{Halt, Pinned, Read, View};
-use crate::{action, approval, effect, operation, policy, route, run, store, tool};
+use crate::{action, approval, effect, lease, operation, policy, route, run, store, tool};
 
 /// Decides a command. Pure: the same arguments give the same verdict.
 ///
@@ -31,6 +32,7 @@ pub fn decide(pinned: &Pinned, view: &View, command: &Stamped, now: Timestamp) -
             StreamKind::Action => action::lapse(&mut case, stream),
             StreamKind::Effect => effect::lapse(&mut case, stream),
             StreamKind::Approval => approval::lapse(&mut case, stream),
+            StreamKind::Lease => lease::lapse(&mut case, stream),
             _ => Ok(Reply::Done { changed: false }),
         },
         Command::Answer(answer) => approval::answer(&mut case, answer),
@@ -50,6 +52,10 @@ pub fn decide(pinned: &Pinned, view: &View, command: &Stamped, now: Timestamp) -
         Command::StartRun(start) => run::start(&mut case, start),
         Command::BindChange(bind) => run::bind_change(&mut case, bind),
         Command::Transition(transition) => run::transition(&mut case, transition),
+        Command::AcquireLease(acquire) => lease::acquire(&mut case, acquire),
+        Command::RenewLease(renew) => lease::renew(&mut case, renew),
+        Command::CommitLease(commit) => lease::commit(&mut case, commit),
+        Command::InterruptLease(interrupt) => lease::interrupt(&mut case, interrupt),
         Command::Create => store::create(&mut case),
     }?;
     Ok(case.verdict(reply))
@@ -116,6 +122,10 @@ pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
         Command::StartRun(start) => run::start_reads(pinned, start),
         Command::BindChange(bind) => asked(tenant, bind.run, &bind.request),
         Command::Transition(transition) => asked(tenant, transition.run, &transition.request),
+        Command::AcquireLease(acquire) => lease::reads(pinned, acquire),
+        Command::RenewLease(renew) => vec![held(tenant, &renew.grip)],
+        Command::CommitLease(commit) => vec![held(tenant, &commit.grip)],
+        Command::InterruptLease(interrupt) => vec![held(tenant, &interrupt.grip)],
         Command::Note(_) => vec![],
     }
 }
@@ -136,6 +146,10 @@ pub fn fresh(command: &Stamped) -> Option<StreamId> {
 /// What is read of what is asked of a run.
 fn asked(tenant: &Tenant, run: RunId, request: &str) -> Vec<Read> {
     vec![Read::Stream(tenant.request(&run.to_string(), request)), Read::Stream(StreamId::run(run))]
+}
+
+fn held(tenant: &Tenant, grip: &Grip) -> Read {
+    Read::Stream(tenant.lease(&grip.resource.to_string()))
 }
 
 fn attempt(attempt: effect::Holding) -> Vec<Read> {
@@ -181,6 +195,10 @@ pub fn evolve(
         (StreamKind::Route, Some(Row::Route(row))) => Row::Route(route::evolve(Some(row), at, event)?),
         (StreamKind::Run, None) => Row::Run(run::evolve(None, at, event)?),
         (StreamKind::Run, Some(Row::Run(row))) => Row::Run(run::evolve(Some(row), at, event)?),
+        (StreamKind::Lease, None) => Row::Lease(lease::evolve(None, sequence, at, event)?),
+        (StreamKind::Lease, Some(Row::Lease(row))) => {
+            Row::Lease(lease::evolve(Some(row), sequence, at, event)?)
+        }
         (StreamKind::Request, None) => Row::Request(run::evolve_request(None, at, event)?),
         (StreamKind::Request, Some(Row::Request(row))) => {
             Row::Request(run::evolve_request(Some(row), at, event)?)
@@ -199,6 +217,9 @@ pub fn renew(stored: &Stored, renewal: &Renewal) -> Option<Stored> {
     let mut stored = stored.clone();
     match &mut stored.row {
         Row::Effect(row) if row.held() && row.fence == renewal.fence => row.renew(renewal.lease_until),
+        Row::Lease(row) if row.lease(renewal.fence).is_some() => {
+            row.renew(renewal.fence, renewal.lease_until);
+        }
         _ => return None,
     }
     Some(stored)

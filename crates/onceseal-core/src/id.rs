@@ -66,6 +66,8 @@ ids! {
     ReceiptId = "rcp_";
     /// One run.
     RunId = "run_";
+    /// Whoever holds leases: random for each process.
+    HolderId = "holder_";
     /// One project, as it is known wherever it lies.
     RootId = "root_";
 }

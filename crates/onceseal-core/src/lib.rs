@@ -18,6 +18,7 @@ pub mod hash;
 pub mod id;
 pub mod journal;
 pub mod json;
+pub mod lease;
 pub mod limits;
 pub mod operation;
 pub mod pack;

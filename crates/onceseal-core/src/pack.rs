@@ -7,7 +7,7 @@
 //! fields in order.
 
 use crate::hash::Hash;
-use crate::id::{ActionId, ApprovalId, ReceiptId, RootId, RunId};
+use crate::id::{ActionId, ApprovalId, HolderId, ReceiptId, RootId, RunId};
 use crate::time::Timestamp;
 
 /// Stored bytes that are not what we write.
@@ -144,7 +144,7 @@ macro_rules! pack_bytes {
         }
     )*};
 }
-pack_bytes!(Hash, ActionId, ApprovalId, ReceiptId, RootId, RunId);
+pack_bytes!(Hash, ActionId, ApprovalId, HolderId, ReceiptId, RootId, RunId);
 
 impl<T: Pack> Pack for Option<T> {
     fn pack(&self, out: &mut Vec<u8>) {

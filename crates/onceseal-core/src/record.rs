@@ -2,7 +2,7 @@
 //! each declared once with its canonical text and its packed form.
 
 use crate::hash::{Hash, write_hex};
-use crate::id::{ActionId, ApprovalId, ReceiptId, RootId, RunId};
+use crate::id::{ActionId, ApprovalId, HolderId, ReceiptId, RootId, RunId};
 use crate::json;
 use crate::time::Timestamp;
 
@@ -59,7 +59,7 @@ macro_rules! json_plain_text {
         }
     )*};
 }
-json_plain_text!(Hash, ActionId, ApprovalId, ReceiptId, RootId, RunId);
+json_plain_text!(Hash, ActionId, ApprovalId, HolderId, ReceiptId, RootId, RunId);
 
 impl Json for Timestamp {
     fn json(&self, out: &mut String) {

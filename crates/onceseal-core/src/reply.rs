@@ -7,6 +7,7 @@ use crate::code::Code;
 use crate::effect::EffectState;
 use crate::hash::Hash;
 use crate::id::{ActionId, ApprovalId, ReceiptId};
+use crate::lease::{Grip, Holder};
 use crate::operation::Intent;
 use crate::run;
 use crate::run::event::Answered;
@@ -90,6 +91,8 @@ pub enum Reply {
     Operation(Box<OperationNow>),
     /// Where a run stands, and what was answered.
     Run(Box<RunNow>),
+    /// A lease, handed to its holder.
+    Lease(Box<LeaseNow>),
     /// An attempt is handed to a worker, here and never again.
     Claimed(Box<Attempt>, Box<Job>),
     /// What only the outside knows must be known first: nothing was recorded,
@@ -140,6 +143,17 @@ pub struct OperationNow {
     pub standing: Standing,
     /// Whether it was accepted before this command.
     pub repeated: bool,
+}
+
+/// A lease as its holder has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseNow {
+    /// What proves it.
+    pub grip: Grip,
+    /// Whether others may hold the resource too.
+    pub shared: bool,
+    /// It ends here unless it is renewed, inclusive.
+    pub until: Timestamp,
 }
 
 /// What was answered of a run, and where it stands.
@@ -245,6 +259,8 @@ pub struct Refusal {
     pub status: Option<Status>,
     /// The effect as it is now, where that is why.
     pub effect: Option<EffectNow>,
+    /// Who holds the resource, where that is why.
+    pub lease: Option<Holder>,
 }
 
 impl Refusal {
@@ -261,6 +277,7 @@ impl Refusal {
             approval: None,
             status: None,
             effect: None,
+            lease: None,
         }
     }
 }

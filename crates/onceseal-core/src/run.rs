@@ -20,5 +20,5 @@ pub use request::{RequestPrivate, RequestRow, evolve as evolve_request};
 pub use row::{Life, RunPrivate, RunRow, Standing, evolve, living_key};
 pub use start::{BindChange, StartRun, Subject, lookup};
 
-pub(crate) use moving::transition;
+pub(crate) use moving::{interrupt, transition};
 pub(crate) use start::{bind_change, start, start_reads};

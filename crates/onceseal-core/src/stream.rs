@@ -36,6 +36,8 @@ word! {
         Run = 11 => "run",
         /// What was asked of a run, by the id the asker gave it.
         Request = 12 => "request",
+        /// Who holds a resource.
+        Lease = 13 => "lease",
     }
 }
 
@@ -174,6 +176,12 @@ impl Tenant {
     #[must_use]
     pub fn request(&self, scope: &str, id: &str) -> StreamId {
         self.named(StreamKind::Request, &format!("{scope}\0{id}"))
+    }
+
+    /// The stream of a resource, by its printed form.
+    #[must_use]
+    pub fn lease(&self, resource: &str) -> StreamId {
+        self.named(StreamKind::Lease, resource)
     }
 
     /// Where a run is found: blinded like a stream's name.

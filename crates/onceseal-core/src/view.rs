@@ -12,6 +12,7 @@ use crate::effect::EffectRow;
 use crate::hash::Hash;
 use crate::id::{ActionId, ApprovalId, RunId};
 use crate::journal::{Index, Key, Payload, Row, Stored};
+use crate::lease::LeaseRow;
 use crate::operation::CallRow;
 use crate::policy::{ActivePolicy, PolicyRow};
 use crate::route::RouteRow;
@@ -377,6 +378,17 @@ impl View {
     pub fn definition(&self, stream: &StreamId) -> Result<Option<&DefinitionRow>, Halt> {
         Ok(self.stored(stream)?.and_then(|stored| match &stored.row {
             Row::Definition(row) => Some(row),
+            _ => None,
+        }))
+    }
+
+    /// A resource's row.
+    ///
+    /// # Errors
+    /// As [`View::stored`].
+    pub fn lease(&self, stream: &StreamId) -> Result<Option<&LeaseRow>, Halt> {
+        Ok(self.stored(stream)?.and_then(|stored| match &stored.row {
+            Row::Lease(row) => Some(row),
             _ => None,
         }))
     }

@@ -109,6 +109,7 @@ pub fn state_numbers(kind: StreamKind) -> Vec<(u8, &'static str)> {
         StreamKind::Approval => Status::ALL.iter().map(|status| (status.number(), status.as_str())).collect(),
         StreamKind::Effect => EffectState::ALL.iter().map(|state| (state.number(), state.as_str())).collect(),
         StreamKind::Route => vec![(1, "closed"), (2, "open")],
+        StreamKind::Lease => vec![(1, "held"), (2, "free")],
         StreamKind::Run => Life::ALL.iter().map(|life| (life.number(), life.as_str())).collect(),
         _ => Vec::new(),
     }

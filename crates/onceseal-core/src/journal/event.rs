@@ -4,6 +4,7 @@ use crate::action::event as action;
 use crate::approval::event as approval;
 use crate::effect::event as effect;
 use crate::id::{ActionId, ApprovalId, ReceiptId};
+use crate::lease::event as lease;
 use crate::operation::event as operation;
 use crate::pack::{Corrupt, Pack};
 use crate::policy::event as policy;
@@ -194,8 +195,20 @@ kinds! {
         run::Moved, run::AskedBy;
     RunNamed = 102 => "run.named", "A run's change has a name now.",
         run::Named, run::NamedSealed;
+    RunInterrupted = 103 => "run.interrupted", "Nobody works on the run any more.",
+        run::Moved, Nothing;
     RequestAnswered = 110 => "request.answered", "A request was answered, and is answered so from now on.",
         run::Answered, run::AnsweredSealed;
     DefinitionAdded = 120 => "definition.added", "A definition was first used; its text is the payload.",
         run::Added, run::AddedSealed;
+    LeaseTaken = 130 => "lease.taken", "A holder took the resource.",
+        lease::Taken, lease::TakenSealed;
+    LeaseCommitted = 131 => "lease.committed", "A lease was given up with an outcome, which is the payload.",
+        lease::Committed, lease::CommittedSealed;
+    LeaseInterrupted = 132 => "lease.interrupted", "A lease was given up without an outcome.",
+        lease::Ended, Nothing;
+    LeaseLapsed = 133 => "lease.lapsed", "A lease ended without a word.",
+        lease::Ended, Nothing;
+    LeasePreempted = 134 => "lease.preempted", "An operator ended every lease on the resource.",
+        lease::Preempted, operation::PersonSaid;
 }

@@ -5,6 +5,7 @@ use crate::approval::ApprovalRow;
 use crate::effect::EffectRow;
 use crate::hash::Hash;
 use crate::journal::{Body, Event, Kind};
+use crate::lease::LeaseRow;
 use crate::operation::CallRow;
 use crate::pack::{Corrupt, Pack};
 use crate::policy::PolicyRow;
@@ -60,6 +61,8 @@ pub enum Row {
     Run(RunRow),
     /// What was asked of a run.
     Request(RequestRow),
+    /// Who holds a resource.
+    Lease(LeaseRow),
 }
 
 word! {
@@ -97,6 +100,8 @@ word! {
         FormerRun = 15 => "former_run",
         /// Definition digest → the event that added it.
         DefinitionText = 16 => "definition_text",
+        /// A resource, blinded → those held that are a part of it.
+        Below = 17 => "below",
     }
 }
 
@@ -145,6 +150,7 @@ impl Row {
             Row::Effect(row) => row.keys(),
             Row::Route(row) => row.keys(),
             Row::Run(row) => row.keys(),
+            Row::Lease(row) => row.keys(),
             Row::Policy(_)
             | Row::Store(_)
             | Row::Tool(_)
@@ -152,6 +158,22 @@ impl Row {
             | Row::Definition(_)
             | Row::Request(_) => Vec::new(),
         }
+    }
+
+    /// The row with the ends of leases as this one has them: what renewals move
+    /// is in no event.
+    #[must_use]
+    pub fn renewed_as(mut self, other: &Row) -> Row {
+        match (&mut self, other) {
+            (Row::Effect(row), Row::Effect(other)) => row.lease_until = other.lease_until,
+            (Row::Lease(row), Row::Lease(other)) => {
+                for holder in &other.holders {
+                    row.renew(holder.fence, holder.until);
+                }
+            }
+            _ => {}
+        }
+        self
     }
 
     /// When its newest event was recorded.
@@ -168,6 +190,7 @@ impl Row {
             Row::Route(row) => row.updated_at,
             Row::Definition(row) => row.created_at,
             Row::Run(row) => row.updated_at,
+            Row::Lease(row) => row.updated_at,
             Row::Request(row) => row.created_at,
         }
     }
@@ -186,6 +209,7 @@ impl Row {
             Row::Route(row) => (row.packed(), row.private.packed()),
             Row::Definition(row) => (row.packed(), Vec::new()),
             Row::Run(row) => (row.packed(), row.private.packed()),
+            Row::Lease(row) => (row.packed(), row.private.packed()),
             Row::Request(row) => (row.packed(), row.private.packed()),
         }
     }
@@ -216,6 +240,9 @@ impl Row {
             }
             StreamKind::Request => {
                 Row::Request(RequestRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
+            }
+            StreamKind::Lease => {
+                Row::Lease(LeaseRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
             }
             // These have no private half.
             _ if !private.is_empty() => return Err(Corrupt("private half")),
@@ -269,6 +296,7 @@ impl Event {
             Body::ActionQueued(_, sealed) => sealed.proposal.as_ref().map(|proposal| proposal.arguments),
             Body::ToolActivated(_, sealed) => sealed.text,
             Body::DefinitionAdded(_, sealed) => sealed.text,
+            Body::LeaseCommitted(_, sealed) => sealed.outcome,
             Body::ActionAnswered(..)
             | Body::EffectAcquired(..)
             | Body::EffectQueued(..)
@@ -294,6 +322,11 @@ impl Event {
             | Body::RunStarted(..)
             | Body::RunMoved(..)
             | Body::RunNamed(..)
+            | Body::RunInterrupted(..)
+            | Body::LeaseTaken(..)
+            | Body::LeaseInterrupted(..)
+            | Body::LeaseLapsed(..)
+            | Body::LeasePreempted(..)
             | Body::RequestAnswered(..)
             | Body::StoreCreated(..)
             | Body::StoreAccepted(..) => None,
@@ -317,7 +350,8 @@ impl Kind {
             90..100 => StreamKind::Route,
             100..110 => StreamKind::Run,
             110..120 => StreamKind::Request,
-            120.. => StreamKind::Definition,
+            120..130 => StreamKind::Definition,
+            130.. => StreamKind::Lease,
         }
     }
 }

@@ -4,8 +4,9 @@ use crate::action::Principal;
 use crate::case::Case;
 use crate::code::Code;
 use crate::id::RunId;
-use crate::journal::{Body, Refs};
+use crate::journal::{Body, Nothing, Refs};
 use crate::json::Object;
+use crate::lease::{self, Grip, Resource};
 use crate::limits;
 use crate::reply::{Refusal, Reply};
 use crate::run::event::{Answered, AskedBy, Moved};
@@ -14,6 +15,9 @@ use crate::run::row::{RunRow, Standing};
 use crate::run::{Definition, name};
 use crate::stream::StreamId;
 use crate::view::Halt;
+
+/// Why a run stands where it does when whoever worked on it is gone.
+const INTERRUPTED: &str = "operation-interrupted";
 
 /// Move a run on.
 #[derive(Debug, Clone)]
@@ -28,6 +32,8 @@ pub struct Transition {
     pub request: String,
     /// Who asks.
     pub principal: Principal,
+    /// The lease on the run under which it is asked.
+    pub under: Option<Grip>,
 }
 
 /// Where a run is to go.
@@ -40,7 +46,7 @@ pub enum Towards {
 }
 
 pub(crate) fn transition(case: &mut Case<'_>, transition: &Transition) -> Result<Reply, Halt> {
-    let Transition { run, to, code, request, principal } = transition;
+    let Transition { run, to, code, request, principal, under } = transition;
     let mut arguments = Object::new();
     let (kind, target) = match to {
         Towards::State(state) => ("transition", state),
@@ -61,6 +67,11 @@ pub(crate) fn transition(case: &mut Case<'_>, transition: &Transition) -> Result
     if let Some((field, _)) = unfit.into_iter().find(|(_, unfit)| *unfit) {
         return Ok(Refusal { field: Some(field), ..Refusal::new(Code::OutOfBounds) }.into());
     }
+    if let Some(grip) = under
+        && (grip.resource != Resource::Run(*run) || lease::holds(case, grip)?.is_err())
+    {
+        return Ok(Code::LeaseFenced.into());
+    }
     let definition = case.pinned.definition(row.definition)?;
     let to = match next(definition, row, to) {
         Ok(to) => to.to_owned(),
@@ -75,6 +86,21 @@ pub(crate) fn transition(case: &mut Case<'_>, transition: &Transition) -> Result
     case.record(StreamId::run(*run), Refs::NONE, Body::RunMoved(data, by));
     let now = Standing { sequence: sequence + 1, state: to.clone(), code: code.clone(), terminal };
     Ok(request.answer(case, Answered { joined: false, run: *run, sequence: sequence + 1, state: to }, now))
+}
+
+/// Records that nobody works on a run any more, if it lives.
+pub(crate) fn interrupt(case: &mut Case<'_>, run: RunId) -> Result<(), Halt> {
+    let Some((_, row)) = request::run(case, run)? else { return Ok(()) };
+    let definition = case.pinned.definition(row.definition)?;
+    let Some(to) = definition.interrupted(&row.state).filter(|_| !row.terminal) else { return Ok(()) };
+    let data = Moved {
+        code: Some(INTERRUPTED.to_owned()),
+        from: row.state.clone(),
+        terminal: definition.is_terminal(to),
+        to: to.to_owned(),
+    };
+    case.record(StreamId::run(run), Refs::NONE, Body::RunInterrupted(data, Nothing {}));
+    Ok(())
 }
 
 /// The state that follows, if the definition permits it.

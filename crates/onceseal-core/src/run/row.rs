@@ -179,7 +179,10 @@ pub fn evolve(row: Option<RunRow>, at: Timestamp, event: &Event) -> Result<RunRo
         _ => return Err(WRONG),
     };
     match &event.body {
-        Body::RunMoved(Moved { code, from, terminal, to }, _) if *from == row.state => {
+        Body::RunMoved(Moved { code, from, terminal, to }, _)
+        | Body::RunInterrupted(Moved { code, from, terminal, to }, _)
+            if *from == row.state =>
+        {
             (row.code, row.state, row.terminal) = (code.clone(), to.clone(), *terminal);
         }
         Body::RunNamed(data, sealed) if row.provisional => {

@@ -19,6 +19,7 @@ mod binding;
 mod damaged;
 mod dispatching;
 mod hashes;
+mod holding;
 mod operating;
 mod outcomes;
 mod people;

@@ -32,7 +32,7 @@ fn change(name: &str) -> Subject {
 
 fn to(run: RunId, state: &str, request: &str) -> Transition {
     let (to, principal) = (Towards::State(state.to_owned()), Principal::agent("bot"));
-    Transition { run, to, code: None, request: request.to_owned(), principal }
+    Transition { run, to, code: None, request: request.to_owned(), principal, under: None }
 }
 
 #[track_caller]

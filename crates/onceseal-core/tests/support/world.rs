@@ -201,11 +201,11 @@ impl<'r> World<'r> {
         let mut keys = BTreeSet::new();
         for (stream, stored) in &self.rows {
             let mut row = folded.remove(stream).expect("a row has events");
-            if let (Row::Effect(again), Row::Effect(now)) = (&mut row, &stored.row) {
+            if let (Row::Effect(again), Row::Effect(now)) = (&row, &stored.row) {
                 // A renewal is the one change without an event.
                 assert!(now.lease_until >= again.lease_until && now.lease_until <= Some(now.deadline));
-                again.lease_until = now.lease_until;
             }
+            row = row.renewed_as(&stored.row);
             assert_eq!(row, stored.row, "fold of {stream}");
             assert_eq!(open_halves.remove(stream), Some(row.packed().0), "state half of {stream}");
             let (open, private) = row.packed();
@@ -233,11 +233,8 @@ impl<'r> World<'r> {
             folded.insert(stamp.stream, row);
         }
         let mut halves = BTreeMap::new();
-        for (stream, mut row) in folded {
-            if let (Row::Effect(row), Row::Effect(now)) = (&mut row, &self.rows[&stream].row) {
-                row.lease_until = now.lease_until;
-            }
-            halves.insert(stream, row.packed().0);
+        for (stream, row) in folded {
+            halves.insert(stream, row.renewed_as(&self.rows[&stream].row).packed().0);
         }
         halves
     }

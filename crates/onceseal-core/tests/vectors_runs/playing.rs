@@ -114,7 +114,7 @@ impl Play<'_> {
             "transition" => {
                 let (run, to) = (self.run_of(&of["runId"]), Towards::State(text("to")));
                 let code = of["code"].as_str().map(str::to_owned);
-                Command::Transition(Transition { run, to, code, request, principal })
+                Command::Transition(Transition { run, to, code, request, principal, under: None })
             }
             other => panic!("no call {other}"),
         }

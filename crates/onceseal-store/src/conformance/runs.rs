@@ -35,7 +35,14 @@ fn start(change: &str, request: &str) -> Result<Command, Failure> {
 
 fn step(run: RunId, state: &str, request: &str) -> Command {
     let (to, principal) = (Towards::State(state.to_owned()), Principal::agent("bot"));
-    Command::Transition(Transition { run, to, code: None, request: request.to_owned(), principal })
+    Command::Transition(Transition {
+        run,
+        to,
+        code: None,
+        request: request.to_owned(),
+        principal,
+        under: None,
+    })
 }
 
 fn run(reply: Reply) -> Result<RunNow, Failure> {

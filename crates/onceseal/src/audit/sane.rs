@@ -53,6 +53,13 @@ pub(super) fn judge(
             }
             judge.run(row)
         }
+        Row::Lease(row) => {
+            let resource = row.private.resource.as_ref();
+            if resource.is_some_and(|resource| tenant.lease(resource) != stream) {
+                judge.misnamed("its resource");
+            }
+            Ok(())
+        }
         // What their names are made of is in no row.
         Row::Tool(_) | Row::Call(_) | Row::Definition(_) | Row::Request(_) => Ok(()),
         Row::Policy(_) | Row::Store(_) => {

@@ -85,8 +85,14 @@ fn runs(control: &Control) {
     let ended = start(Subject::Change("one".to_owned()), "s1");
     let run = start(Subject::Provisional(Hash([0xbb; 32])), "s2");
     let (to, request) = (Towards::Command("discard".to_owned()), "t1".to_owned());
-    let discard =
-        Transition { run: ended, to, code: None, request: request.clone(), principal: principal.clone() };
+    let discard = Transition {
+        run: ended,
+        to,
+        code: None,
+        request: request.clone(),
+        principal: principal.clone(),
+        under: None,
+    };
     control.store().run(Command::Transition(discard)).expect("ended");
     let bind = BindChange { run, change: "one".to_owned(), request, principal: principal.clone() };
     control.store().run(Command::BindChange(bind)).expect("named");

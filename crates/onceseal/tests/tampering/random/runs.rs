@@ -5,11 +5,14 @@ use std::sync::Arc;
 use onceseal::Principal;
 use onceseal::core::command::Command;
 use onceseal::core::hash::Hash;
-use onceseal::core::id::{RootId, RunId};
+use onceseal::core::id::{HolderId, RootId, RunId};
+use onceseal::core::lease::{AcquireLease, CommitLease, InterruptLease, Preempt, RenewLease, Resource};
 use onceseal::core::run::{BindChange, Definition, StartRun, Subject, Towards, Transition};
+use onceseal::core::time::Span;
 use proptest::prelude::*;
 
 use super::{World, chosen};
+use crate::sample::host;
 
 /// One thing done about runs; numbers choose among what there is.
 #[derive(Debug, Clone)]
@@ -18,6 +21,10 @@ pub(super) enum Going {
     Bind { run: u8, change: u8, request: u8 },
     Move { run: u8, state: u8, request: u8 },
     Ask { run: u8, command: u8, request: u8 },
+    Take { resource: u8, holder: u8, shared: bool, preempt: bool },
+    Renew { grip: u8 },
+    Commit { grip: u8 },
+    GiveUp { grip: u8 },
 }
 
 pub(super) fn going() -> impl Strategy<Value = Going> {
@@ -31,6 +38,11 @@ pub(super) fn going() -> impl Strategy<Value = Going> {
             .prop_map(|(run, state, request)| Going::Move { run, state, request }),
         2 => (any::<u8>(), any::<u8>(), request)
             .prop_map(|(run, command, request)| Going::Ask { run, command, request }),
+        4 => (any::<u8>(), 0..3u8, any::<bool>(), proptest::bool::weighted(0.2))
+            .prop_map(|(resource, holder, shared, preempt)| Going::Take { resource, holder, shared, preempt }),
+        1 => any::<u8>().prop_map(|grip| Going::Renew { grip }),
+        1 => any::<u8>().prop_map(|grip| Going::Commit { grip }),
+        1 => any::<u8>().prop_map(|grip| Going::GiveUp { grip }),
     ]
 }
 
@@ -44,7 +56,7 @@ impl World<'_> {
         let request = |number: u8| format!("r{number}");
         let step = |run: RunId, to: Towards, number: u8| {
             let (principal, request) = (principal.clone(), request(number));
-            Command::Transition(Transition { run, to, code: None, request, principal })
+            Command::Transition(Transition { run, to, code: None, request, principal, under: None })
         };
         Some(match going {
             Going::Start { change, request: number } => {
@@ -61,6 +73,27 @@ impl World<'_> {
             Going::Move { run, state, request } => {
                 let states: Vec<_> = design().states().keys().cloned().collect();
                 step(chosen(&self.runs, run)?, Towards::State(chosen(&states, state)?), request)
+            }
+            Going::Take { resource, holder, shared, preempt } => {
+                let root = RootId([1; 16]);
+                let named = ["name/a", "name/b"].map(str::to_owned);
+                let paths = ["a", "a/b", "a/b/c"].map(|path| format!("root/{root}/path/{path}"));
+                let runs = self.runs.iter().map(|run| format!("run/{run}"));
+                let all: Vec<String> = named.into_iter().chain(paths).chain(runs).collect();
+                let resource = Resource::parse(&chosen(&all, resource)?)?;
+                let preempt = preempt.then(|| Preempt { person: host("ann"), reason: "stuck".to_owned() });
+                let (holder, lease) = (HolderId([holder; 16]), Span::minutes(5));
+                Command::AcquireLease(Box::new(AcquireLease { resource, holder, lease, shared, preempt }))
+            }
+            Going::Renew { grip } => {
+                Command::RenewLease(RenewLease { grip: chosen(&self.grips, grip)?, lease: Span::minutes(9) })
+            }
+            Going::Commit { grip } => {
+                let (grip, outcome) = (chosen(&self.grips, grip)?, "{}".to_owned());
+                Command::CommitLease(CommitLease { grip, outcome })
+            }
+            Going::GiveUp { grip } => {
+                Command::InterruptLease(InterruptLease { grip: chosen(&self.grips, grip)? })
             }
             Going::Ask { run, command, request } => {
                 let name = chosen(&["cancel", "resume", "discard", "rebind"], command)?;

@@ -1,0 +1,20 @@
+//! Leases: who works on a resource, for how long, and with what outcome.
+//!
+//! A lease has a fence, which grows with each lease on its resource and never
+//! starts again, and a token that only its holder and the store can name. It is
+//! valid to its last moment, inclusive. Whatever is done under a lease is done in
+//! the transaction that looked at it.
+
+pub mod event;
+mod hold;
+mod resource;
+mod row;
+mod taking;
+
+pub use hold::{CommitLease, Grip, InterruptLease, RenewLease};
+pub use resource::Resource;
+pub use row::{Holder, LeasePrivate, LeaseRow, Outcome, evolve};
+pub use taking::{AcquireLease, Preempt};
+
+pub(crate) use hold::{commit, holds, interrupt, lapse, renew};
+pub(crate) use taking::{acquire, reads};

@@ -1,0 +1,154 @@
+//! Taking a lease, from nobody, beside others, or from whoever has it.
+
+use crate::approval::{Identity, is_operator};
+use crate::case::Case;
+use crate::code::Code;
+use crate::hash::Hash;
+use crate::id::HolderId;
+use crate::journal::{Body, Refs};
+use crate::lease::Resource;
+use crate::lease::event::{Preempted, Taken, TakenSealed};
+use crate::lease::hold::{self, Grip};
+use crate::lease::row::{Holder, LeaseRow, below_key};
+use crate::limits;
+use crate::operation::event::PersonSaid;
+use crate::reply::{LeaseNow, Refusal, Reply};
+use crate::stream::StreamId;
+use crate::time::Span;
+use crate::view::{Halt, Pinned, Range, Read};
+
+/// Take a resource.
+#[derive(Debug, Clone)]
+pub struct AcquireLease {
+    /// What is taken.
+    pub resource: Resource,
+    /// Who takes it: random for each process, so that none is taken for another.
+    pub holder: HolderId,
+    /// For how long, unless it is renewed.
+    pub lease: Span,
+    /// Whether others may hold it too who take it so.
+    pub shared: bool,
+    /// Take it from whoever has it.
+    pub preempt: Option<Preempt>,
+}
+
+/// An operator's word that a resource is taken from whoever has it.
+#[derive(Debug, Clone)]
+pub struct Preempt {
+    /// Who says so.
+    pub person: Identity,
+    /// Why; not empty.
+    pub reason: String,
+}
+
+pub(crate) fn acquire(case: &mut Case<'_>, acquire: &AcquireLease) -> Result<Reply, Halt> {
+    let AcquireLease { resource, holder, lease, shared, preempt } = acquire;
+    if !(limits::LEASE_MIN..=limits::LEASE_MAX).contains(lease) {
+        return Ok(Code::OutOfBounds.into());
+    }
+    if let Some(Preempt { person, reason }) = preempt {
+        if reason.trim().is_empty() || !limits::is_remark(reason) {
+            return Ok(Code::OutOfBounds.into());
+        }
+        if !person.is_valid() {
+            return Ok(Code::PersonInvalid.into());
+        }
+        if !is_operator(case, person)? {
+            return Ok(Code::NotOperator.into());
+        }
+    }
+    if let Some(run) = resource.run() {
+        match case.view.run(run)? {
+            None => return Ok(Code::RunUnknown.into()),
+            Some(row) if row.terminal => return Ok(Code::RunEnded.into()),
+            Some(_) => {}
+        }
+    }
+    let stream = stream(case.pinned, resource);
+    let row = case.view.lease(&stream)?.cloned();
+    // Whoever holds it already gets what it has.
+    let own = row.as_ref().and_then(|row| row.live(case.now).find(|live| live.holder == *holder).cloned());
+    if let (Some(own), None) = (&own, preempt) {
+        return Ok(now(case, resource, own));
+    }
+    if preempt.is_none()
+        && let Some(other) = in_the_way(case, resource, row.as_ref(), *shared)?
+    {
+        let refusal = Refusal { lease: Some(other), ..Refusal::new(Code::LeaseHeld) };
+        return Ok(refusal.into());
+    }
+    if let Some(row) = &row {
+        hold::record_lapses(case, &stream, row)?;
+        if let (Some(Preempt { person, reason }), true) = (preempt, row.live(case.now).next().is_some()) {
+            let said = PersonSaid { person: Some(person.to_string()), reason: Some(reason.clone()) };
+            case.record(stream, Refs::NONE, Body::LeasePreempted(Preempted { proof: person.proof }, said));
+        }
+    }
+    let fence = row.as_ref().map_or(0, |row| row.fence) + 1;
+    let taken = Holder { fence, holder: *holder, shared: *shared, until: case.now + *lease };
+    let data = Taken {
+        above: resource.above().map(|above| blinded(case.pinned, &above)).collect(),
+        fence,
+        holder: *holder,
+        run: resource.run(),
+        shared: *shared,
+        until: taken.until,
+    };
+    let sealed = TakenSealed { resource: Some(resource.to_string()) };
+    case.record(stream, Refs::NONE, Body::LeaseTaken(data, sealed));
+    Ok(now(case, resource, &taken))
+}
+
+/// A lease, as its holder gets it.
+fn now(case: &Case<'_>, resource: &Resource, of: &Holder) -> Reply {
+    let grip = Grip::of(case.pinned, resource, of.fence, of.holder);
+    Reply::Lease(Box::new(LeaseNow { grip, shared: of.shared, until: of.until }))
+}
+
+/// Who holds the resource, something above it or something below it, in a way
+/// that leaves no room.
+fn in_the_way(
+    case: &Case<'_>,
+    resource: &Resource,
+    row: Option<&LeaseRow>,
+    shared: bool,
+) -> Result<Option<Holder>, Halt> {
+    let blocks = |row: &LeaseRow| row.live(case.now).find(|live| !(live.shared && shared)).cloned();
+    if let Some(other) = row.and_then(blocks) {
+        return Ok(Some(other));
+    }
+    for above in resource.above() {
+        if let Some(other) = case.view.lease(&stream(case.pinned, &above))?.and_then(blocks) {
+            return Ok(Some(other));
+        }
+    }
+    for below in case.view.range(&below(case.pinned, resource))? {
+        if let Some(other) = case.view.lease(&below)?.and_then(blocks) {
+            return Ok(Some(other));
+        }
+    }
+    Ok(None)
+}
+
+/// The stream of a resource.
+pub(super) fn stream(pinned: &Pinned, resource: &Resource) -> StreamId {
+    pinned.tenant.lease(&resource.to_string())
+}
+
+fn blinded(pinned: &Pinned, resource: &Resource) -> Hash {
+    pinned.tenant.lookup(&resource.to_string())
+}
+
+/// What is held of the parts of a resource.
+fn below(pinned: &Pinned, resource: &Resource) -> Range {
+    Range { limit: usize::MAX, ..Range::equal(below_key(blinded(pinned, resource))) }
+}
+
+/// What is read to take a resource.
+pub(crate) fn reads(pinned: &Pinned, acquire: &AcquireLease) -> Vec<Read> {
+    let resource = &acquire.resource;
+    let mut reads = vec![Read::Stream(stream(pinned, resource)), Read::Range(below(pinned, resource))];
+    reads.extend(resource.above().map(|above| Read::Stream(stream(pinned, &above))));
+    reads.extend(resource.run().map(|run| Read::Stream(StreamId::run(run))));
+    reads
+}

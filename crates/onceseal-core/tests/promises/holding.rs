@@ -1,0 +1,253 @@
+//! Leases on resources: who holds what, for how long, and what may be done under
+//! one.
+
+use std::sync::Arc;
+
+use onceseal_core::action::Principal;
+use onceseal_core::code::Code;
+use onceseal_core::command::Command;
+use onceseal_core::id::{HolderId, RootId, RunId};
+use onceseal_core::journal::Row;
+use onceseal_core::lease::{
+    AcquireLease, CommitLease, Grip, InterruptLease, LeaseRow, Preempt, RenewLease, Resource,
+};
+use onceseal_core::reply::{LeaseNow, Reply};
+use onceseal_core::run::{Definition, StartRun, Subject, Towards, Transition};
+use onceseal_core::stream::StreamId;
+use onceseal_core::time::Span;
+
+use crate::calls::identity;
+use crate::world::World;
+use crate::{pay_world, refused};
+
+const ONE: HolderId = HolderId([1; 16]);
+const TWO: HolderId = HolderId([2; 16]);
+const MINUTE: Span = Span::minutes(1);
+
+fn name() -> Resource {
+    Resource::parse("name/deploy").expect("a resource")
+}
+
+fn take(resource: &Resource, holder: HolderId) -> AcquireLease {
+    AcquireLease { resource: resource.clone(), holder, lease: MINUTE, shared: false, preempt: None }
+}
+
+#[track_caller]
+fn held(reply: Reply) -> LeaseNow {
+    match reply {
+        Reply::Lease(now) => *now,
+        other => panic!("no lease: {other:?}"),
+    }
+}
+
+trait Leases {
+    fn take(&mut self, acquire: AcquireLease) -> Reply;
+    fn renew(&mut self, grip: &Grip, lease: Span) -> Reply;
+    fn commit(&mut self, grip: &Grip, outcome: &str) -> Reply;
+    fn give_up(&mut self, grip: &Grip) -> Reply;
+    fn sweep(&mut self, resource: &Resource) -> Reply;
+    fn lease_row(&self, resource: &Resource) -> LeaseRow;
+    fn begin(&mut self, change: &str) -> RunId;
+}
+
+impl Leases for World<'_> {
+    fn take(&mut self, acquire: AcquireLease) -> Reply {
+        self.run(Command::AcquireLease(Box::new(acquire)))
+    }
+
+    fn renew(&mut self, grip: &Grip, lease: Span) -> Reply {
+        self.run(Command::RenewLease(RenewLease { grip: grip.clone(), lease }))
+    }
+
+    fn commit(&mut self, grip: &Grip, outcome: &str) -> Reply {
+        self.run(Command::CommitLease(CommitLease { grip: grip.clone(), outcome: outcome.to_owned() }))
+    }
+
+    fn give_up(&mut self, grip: &Grip) -> Reply {
+        self.run(Command::InterruptLease(InterruptLease { grip: grip.clone() }))
+    }
+
+    fn sweep(&mut self, resource: &Resource) -> Reply {
+        let stream = self.pinned.tenant.lease(&resource.to_string());
+        self.run(Command::Lapse(stream))
+    }
+
+    fn lease_row(&self, resource: &Resource) -> LeaseRow {
+        match self.row(&self.pinned.tenant.lease(&resource.to_string())) {
+            Some(Row::Lease(row)) => row.clone(),
+            other => panic!("no lease: {other:?}"),
+        }
+    }
+
+    fn begin(&mut self, change: &str) -> RunId {
+        let definition = Definition::built_in().into_iter().find(|found| found.kind() == "simple");
+        let definition = Arc::new(definition.expect("built in"));
+        let (subject, principal) = (Subject::Change(change.to_owned()), Principal::agent("bot"));
+        let (root, request) = (RootId([1; 16]), format!("start-{change}"));
+        let start = StartRun { root, definition, subject, request, principal };
+        match self.run(Command::StartRun(Box::new(start))) {
+            Reply::Run(now) => now.answered.run,
+            other => panic!("no run: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn one_holds_a_resource_to_its_last_moment_and_the_next_has_a_higher_fence() {
+    let mut world = pay_world();
+    let first = held(world.take(take(&name(), ONE)));
+    assert_eq!((first.grip.fence, first.until), (1, world.now + MINUTE));
+    let busy = refused(world.take(take(&name(), TWO)));
+    let other = busy.lease.expect("who has it");
+    assert_eq!((busy.code, other.holder, other.until), (Code::LeaseHeld, ONE, first.until));
+    world.now = first.until;
+    assert_eq!(refused(world.take(take(&name(), TWO))).code, Code::LeaseHeld, "the end belongs to it");
+    held(world.renew(&first.grip, Span::seconds(1)));
+    world.now = world.now + Span::seconds(1) + Span::micros(1);
+    let second = held(world.take(take(&name(), TWO)));
+    assert_eq!(second.grip.fence, 2);
+    let replies =
+        [world.renew(&first.grip, MINUTE), world.commit(&first.grip, "{}"), world.give_up(&first.grip)];
+    for reply in replies {
+        assert_eq!(refused(reply).code, Code::LeaseFenced);
+    }
+    assert_eq!(world.lease_row(&name()).holders.len(), 1);
+    world.check();
+}
+
+#[test]
+fn whoever_holds_it_gets_what_it_has_and_nobody_else_can_name_it() {
+    let mut world = pay_world();
+    let first = held(world.take(take(&name(), ONE)));
+    world.now = world.now + Span::seconds(9);
+    assert_eq!(held(world.take(take(&name(), ONE))), first, "not for longer");
+    let guessed = Grip::handed_on(name(), 1, ONE, [0; 16]);
+    let another = Grip::handed_on(name(), 1, TWO, first.grip.token());
+    for grip in [guessed, another] {
+        assert_eq!(refused(world.renew(&grip, MINUTE)).code, Code::LeaseFenced);
+    }
+    let handed_on = Grip::handed_on(name(), 1, ONE, first.grip.token());
+    held(world.renew(&handed_on, MINUTE));
+    world.check();
+}
+
+#[test]
+fn shared_leases_stand_beside_each_other_and_beside_no_other() {
+    let mut world = pay_world();
+    let shared = |holder| AcquireLease { shared: true, ..take(&name(), holder) };
+    let one = held(world.take(shared(ONE)));
+    let two = held(world.take(shared(TWO)));
+    assert_eq!((one.grip.fence, two.grip.fence), (1, 2));
+    let three = HolderId([3; 16]);
+    assert_eq!(refused(world.take(take(&name(), three))).code, Code::LeaseHeld);
+    assert_eq!(world.give_up(&one.grip), Reply::Done { changed: true });
+    assert_eq!(refused(world.take(take(&name(), three))).code, Code::LeaseHeld, "the other is left");
+    held(world.renew(&two.grip, MINUTE));
+    world.check();
+}
+
+#[test]
+fn a_path_is_held_with_all_that_is_above_and_below_it() {
+    let mut world = pay_world();
+    let root = RootId([2; 16]);
+    let path = |text: &str| Resource::parse(&format!("root/{root}/path/{text}")).expect("a path");
+    let held_one = held(world.take(take(&path("a/b"), ONE)));
+    for taken in ["a", "a/b", "a/b/c", "a/b/c/d"] {
+        assert_eq!(refused(world.take(take(&path(taken), TWO))).code, Code::LeaseHeld, "{taken}");
+    }
+    for free in ["a/bb", "ab", "c"] {
+        held(world.take(take(&path(free), TWO)));
+    }
+    world.give_up(&held_one.grip);
+    held(world.take(take(&path("a/b/c"), TWO)));
+    world.check();
+}
+
+#[test]
+fn an_outcome_is_final_and_outlives_the_leases_that_follow() {
+    let mut world = pay_world();
+    let first = held(world.take(take(&name(), ONE)));
+    for bad in ["[]", "null", "{ }", ""] {
+        assert_eq!(refused(world.commit(&first.grip, bad)).code, Code::OutcomeInvalid, "{bad:?}");
+    }
+    assert_eq!(world.commit(&first.grip, r#"{"done":true}"#), Reply::Done { changed: true });
+    let second = held(world.take(take(&name(), TWO)));
+    assert_eq!(world.commit(&first.grip, r#"{"done":true}"#), Reply::Done { changed: false });
+    assert_eq!(refused(world.commit(&first.grip, "{}")).code, Code::OutcomeFinal);
+    let guessed = Grip::handed_on(name(), 1, ONE, [0; 16]);
+    assert_eq!(refused(world.commit(&guessed, r#"{"done":true}"#)).code, Code::LeaseFenced);
+    held(world.renew(&second.grip, MINUTE));
+    world.check();
+}
+
+#[test]
+fn an_operator_may_take_a_resource_from_whoever_has_it_and_is_recorded() {
+    let mut world = pay_world();
+    let first = held(world.take(take(&name(), ONE)));
+    let by = |person: &str, reason: &str| {
+        let preempt = Some(Preempt { person: identity(person), reason: reason.to_owned() });
+        AcquireLease { preempt, ..take(&name(), TWO) }
+    };
+    assert_eq!(refused(world.take(by("os:somebody", "stuck"))).code, Code::NotOperator);
+    assert_eq!(refused(world.take(by("os:owner", " "))).code, Code::OutOfBounds);
+    let second = held(world.take(by("os:owner", "stuck")));
+    assert_eq!(second.grip.fence, 2);
+    assert_eq!(refused(world.renew(&first.grip, MINUTE)).code, Code::LeaseFenced);
+    world.check();
+}
+
+#[test]
+fn a_sweep_ends_what_is_over_and_never_a_fresh_lease() {
+    let mut world = pay_world();
+    let first = held(world.take(take(&name(), ONE)));
+    world.now = first.until + Span::micros(1);
+    let second = held(world.take(take(&name(), TWO)));
+    assert_eq!(world.sweep(&name()), Reply::Done { changed: false });
+    held(world.renew(&second.grip, MINUTE));
+    world.now = world.now + MINUTE + Span::micros(1);
+    assert_eq!(world.sweep(&name()), Reply::Done { changed: true });
+    assert!(world.lease_row(&name()).holders.is_empty());
+    world.check();
+}
+
+#[test]
+fn a_run_whose_worker_is_gone_is_interrupted_and_only_then() {
+    let mut world = pay_world();
+    let run = world.begin("c");
+    let resource = Resource::Run(run);
+    let go = |state: &str, request: &str, under: Option<Grip>| {
+        let (to, principal) = (Towards::State(state.to_owned()), Principal::agent("bot"));
+        Command::Transition(Transition { run, to, code: None, request: request.to_owned(), principal, under })
+    };
+    let first = held(world.take(take(&resource, ONE)));
+    assert!(matches!(world.run(go("running", "t1", Some(first.grip.clone()))), Reply::Run(_)));
+    world.now = first.until + Span::micros(1);
+    assert_eq!(refused(world.run(go("completed", "t2", Some(first.grip.clone())))).code, Code::LeaseFenced);
+    // A replay is answered whatever became of its lease.
+    assert!(matches!(world.run(go("running", "t1", Some(first.grip.clone()))), Reply::Run(_)));
+    let second = held(world.take(take(&resource, TWO)));
+    let state = |world: &World<'_>| match world.row(&StreamId::run(run)) {
+        Some(Row::Run(row)) => (row.state.clone(), row.code.clone()),
+        other => panic!("no run: {other:?}"),
+    };
+    assert_eq!(state(&world), ("paused".to_owned(), Some("operation-interrupted".to_owned())));
+    let elsewhere = held(world.take(take(&name(), TWO)));
+    assert_eq!(refused(world.run(go("running", "t3", Some(elsewhere.grip)))).code, Code::LeaseFenced);
+    assert!(matches!(world.run(go("running", "t3", Some(second.grip.clone()))), Reply::Run(_)));
+    // One that gives it up says so: nothing is interrupted.
+    world.give_up(&second.grip);
+    assert_eq!(state(&world), ("running".to_owned(), None));
+    world.run(go("cancelled", "t4", None));
+    assert_eq!(refused(world.take(take(&resource, ONE))).code, Code::RunEnded);
+    assert_eq!(refused(world.take(take(&Resource::Run(RunId([9; 16])), ONE))).code, Code::RunUnknown);
+    world.check();
+}
+
+#[test]
+fn a_lease_is_between_a_second_and_a_day() {
+    let mut world = pay_world();
+    for lease in [Span::ZERO, Span::micros(999_999), Span::hours(25)] {
+        let taken = AcquireLease { lease, ..take(&name(), ONE) };
+        assert_eq!(refused(world.take(taken)).code, Code::OutOfBounds);
+    }
+}
