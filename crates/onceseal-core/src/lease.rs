@@ -13,7 +13,7 @@ mod taking;
 
 pub use hold::{CommitLease, Grip, InterruptLease, RenewLease};
 pub use resource::Resource;
-pub use row::{Holder, LeasePrivate, LeaseRow, Outcome, evolve};
+pub use row::{Holder, LeasePrivate, LeaseRow, Outcome, Use, evolve};
 pub use taking::{AcquireLease, Preempt};
 
 pub(crate) use hold::{commit, holds, interrupt, lapse, renew};

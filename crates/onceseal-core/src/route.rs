@@ -9,12 +9,11 @@
 pub mod event;
 mod row;
 
-use crate::approval::{Identity, is_operator};
+use crate::approval::{Identity, unheard};
 use crate::case::Case;
 use crate::code::Code;
 use crate::effect::Holding;
 use crate::journal::{Body, Nothing, Refs};
-use crate::limits;
 use crate::operation::event::PersonSaid;
 use crate::reply::{Attempt, Reply};
 use crate::time::{Span, Timestamp};
@@ -164,14 +163,8 @@ fn opened(now: Timestamp, times: u32, spread: u8) -> Body {
 
 pub(crate) fn close(case: &mut Case<'_>, close: &CloseRoute) -> Result<Reply, Halt> {
     let CloseRoute { destination, person, reason } = close;
-    if reason.trim().is_empty() || !limits::is_remark(reason) {
-        return Ok(Code::OutOfBounds.into());
-    }
-    if !person.is_valid() {
-        return Ok(Code::PersonInvalid.into());
-    }
-    if !is_operator(case, person)? {
-        return Ok(Code::NotOperator.into());
+    if let Some(code) = unheard(case, person, reason)? {
+        return Ok(code.into());
     }
     let stream = case.pinned.tenant.route(destination);
     match case.view.route(&stream)?.map(|row| &row.state) {

@@ -15,6 +15,7 @@ use onceseal_core::effect::{EffectRow, EffectState};
 use onceseal_core::id::{ActionId, ApprovalId};
 use onceseal_core::journal::{Index, Row};
 use onceseal_core::json::{self, Limits, Object, Value};
+use onceseal_core::lease::Use;
 use onceseal_core::run::Life;
 use onceseal_core::stream::{StreamId, StreamKind};
 use onceseal_core::time::Timestamp;
@@ -109,7 +110,7 @@ pub fn state_numbers(kind: StreamKind) -> Vec<(u8, &'static str)> {
         StreamKind::Approval => Status::ALL.iter().map(|status| (status.number(), status.as_str())).collect(),
         StreamKind::Effect => EffectState::ALL.iter().map(|state| (state.number(), state.as_str())).collect(),
         StreamKind::Route => vec![(1, "closed"), (2, "open")],
-        StreamKind::Lease => vec![(1, "held"), (2, "free")],
+        StreamKind::Lease => Use::ALL.iter().map(|held| (held.number(), held.as_str())).collect(),
         StreamKind::Run => Life::ALL.iter().map(|life| (life.number(), life.as_str())).collect(),
         _ => Vec::new(),
     }

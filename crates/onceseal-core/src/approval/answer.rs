@@ -196,6 +196,16 @@ pub(crate) fn is_operator(case: &Case<'_>, person: &Identity) -> Result<bool, Ha
     Ok(case.proves(person) && active.is_none_or(|active| active.policy.is_operator(person)))
 }
 
+/// Why an operator's word with this reason does not count, if it does not.
+pub(crate) fn unheard(case: &Case<'_>, person: &Identity, reason: &str) -> Result<Option<Code>, Halt> {
+    Ok(match () {
+        () if reason.trim().is_empty() || !limits::is_remark(reason) => Some(Code::OutOfBounds),
+        () if !person.is_valid() => Some(Code::PersonInvalid),
+        () if !is_operator(case, person)? => Some(Code::NotOperator),
+        () => None,
+    })
+}
+
 /// Whether a text of a principal names this person.
 pub(crate) fn names(text: &str, person: &Identity) -> bool {
     text == person.name || Identity::parse(text).as_ref() == Some(person)

@@ -4,13 +4,23 @@ use crate::hash::Hash;
 use crate::id::{HolderId, RunId};
 use crate::journal::{Body, Event, Index, Key};
 use crate::pack::{Corrupt, Pack};
-use crate::record::record;
+use crate::record::{record, word};
 use crate::stream::StreamKind;
 use crate::time::Timestamp;
 
 /// How many outcomes a row remembers: of older leases a repeated commit is
 /// fenced.
 const OUTCOMES_KEPT: usize = 64;
+
+word! {
+    /// Whether anybody holds a resource.
+    pub enum Use {
+        /// Somebody does.
+        Held = 1 => "held",
+        /// Nobody does.
+        Free = 2 => "free",
+    }
+}
 
 record! {
     /// One lease that has not ended.
@@ -101,8 +111,8 @@ impl LeaseRow {
     /// The keys it is found under.
     #[must_use]
     pub fn keys(&self) -> Vec<Key> {
-        let state = if self.holders.is_empty() { 2 } else { 1 };
-        let mut keys = vec![Key::state(StreamKind::Lease, state, self.created_at)];
+        let held = if self.holders.is_empty() { Use::Free } else { Use::Held };
+        let mut keys = vec![Key::state(StreamKind::Lease, held.number(), self.created_at)];
         if let Some(first) = self.holders.iter().map(|holder| holder.until).min() {
             keys.push(Key::due(first));
             keys.extend(self.above.iter().map(|above| below_key(*above)));

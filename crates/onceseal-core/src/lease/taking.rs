@@ -1,6 +1,6 @@
 //! Taking a lease, from nobody, beside others, or from whoever has it.
 
-use crate::approval::{Identity, is_operator};
+use crate::approval::{Identity, unheard};
 use crate::case::Case;
 use crate::code::Code;
 use crate::hash::Hash;
@@ -46,16 +46,10 @@ pub(crate) fn acquire(case: &mut Case<'_>, acquire: &AcquireLease) -> Result<Rep
     if !(limits::LEASE_MIN..=limits::LEASE_MAX).contains(lease) {
         return Ok(Code::OutOfBounds.into());
     }
-    if let Some(Preempt { person, reason }) = preempt {
-        if reason.trim().is_empty() || !limits::is_remark(reason) {
-            return Ok(Code::OutOfBounds.into());
-        }
-        if !person.is_valid() {
-            return Ok(Code::PersonInvalid.into());
-        }
-        if !is_operator(case, person)? {
-            return Ok(Code::NotOperator.into());
-        }
+    if let Some(Preempt { person, reason }) = preempt
+        && let Some(code) = unheard(case, person, reason)?
+    {
+        return Ok(code.into());
     }
     if let Some(run) = resource.run() {
         match case.view.run(run)? {

@@ -2,14 +2,13 @@
 
 use crate::action::event::Proposed;
 use crate::action::{ActionRow, ActionState, Proposal};
-use crate::approval::{Identity, is_operator, names};
+use crate::approval::{Identity, names, unheard};
 use crate::case::Case;
 use crate::code::Code;
 use crate::effect::event::Released;
 use crate::effect::{self, EffectRow, EffectState, Gate};
 use crate::id::ActionId;
 use crate::journal::{Body, Nothing, Refs};
-use crate::limits;
 use crate::operation::event::{Cancelled, PersonSaid, Retried};
 use crate::operation::standing::standing;
 use crate::reply::{Refusal, Reply};
@@ -123,14 +122,8 @@ fn waiting(
     reason: &str,
 ) -> Result<Result<ActionRow, Reply>, Halt> {
     let refused = |code: Code| Ok(Err(Reply::from(code)));
-    if reason.trim().is_empty() || !limits::is_remark(reason) {
-        return refused(Code::OutOfBounds);
-    }
-    if !person.is_valid() {
-        return refused(Code::PersonInvalid);
-    }
-    if !is_operator(case, person)? {
-        return refused(Code::NotOperator);
+    if let Some(code) = unheard(case, person, reason)? {
+        return refused(code);
     }
     let Some(row) = case.view.action(action)?.cloned() else { return refused(Code::ActionUnknown) };
     if row.private.proposal.as_ref().is_some_and(|proposal| names(&proposal.agent, person)) {
