@@ -19,13 +19,17 @@ use crate::{PAY, pay, refused, send};
 
 /// Rows of these streams do not decode.
 #[derive(Default)]
-struct Damaged(Mutex<Vec<StreamId>>);
+pub(crate) struct Damaged(Mutex<Vec<StreamId>>);
 
 impl Damaged {
+    /// This one from now on.
+    pub(crate) fn one(&self, stream: StreamId) {
+        self.0.lock().expect("one thread").push(stream);
+    }
+
     /// Every row of this kind from now on.
     fn all(&self, world: &World<'_>, kind: StreamKind) {
-        let streams = world.rows.keys().filter(|stream| stream.kind == kind).copied();
-        self.0.lock().expect("one thread").extend(streams);
+        world.rows.keys().filter(|stream| stream.kind == kind).for_each(|stream| self.one(*stream));
     }
 }
 

@@ -2,8 +2,7 @@
 
 use onceseal_core::action::{ActionState, Answer};
 use onceseal_core::code::Code;
-use onceseal_core::command::{Command, Stamped};
-use onceseal_core::decide::{Verdict, decide};
+use onceseal_core::command::Command;
 use onceseal_core::effect::{EffectState, Holding, Outcome, Settle};
 use onceseal_core::id::ActionId;
 use onceseal_core::journal::{Body, Row};
@@ -12,9 +11,9 @@ use onceseal_core::reply::{Attempt, Reply, Standing};
 use onceseal_core::route::{CloseRoute, Health, OPENS_AFTER, RouteState};
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::{Span, Timestamp};
-use onceseal_core::view::{Halt, Loaded, Pinned, Read, View};
 
 use crate::calls::{call, identity, settle};
+use crate::damaged::Damaged;
 use crate::executor::{Real, Rules};
 use crate::operating::standing;
 use crate::world::World;
@@ -313,35 +312,11 @@ fn a_person_may_say_that_a_destination_answers_and_is_recorded() {
     world.check();
 }
 
-/// The route's row does not decode.
-struct Unreadable;
-
-impl Rules for Unreadable {
-    fn decide(
-        &self,
-        pinned: &Pinned,
-        view: &View,
-        command: &Stamped,
-        now: Timestamp,
-    ) -> Result<Verdict, Halt> {
-        let mut view = view.clone();
-        let route = pinned.tenant.route(BANK);
-        if view.has(&Read::Stream(route)) {
-            view.load(route, Loaded::Unreadable);
-        }
-        match decide(pinned, &view, command, now) {
-            // As a store tells it.
-            Err(Halt::Unreadable) => {
-                Ok(Verdict { drafts: Vec::new(), renewals: Vec::new(), reply: Code::Corrupt.into() })
-            }
-            decided => decided,
-        }
-    }
-}
-
 #[test]
 fn p08_what_cannot_be_read_stops_attempts_and_no_report() {
-    let mut world = world(&Unreadable);
+    let damaged = Damaged::default();
+    let mut world = world(&damaged);
+    damaged.one(world.pinned.tenant.route(BANK));
     let all = accepted(&mut world, r#"{"name":"send"}"#, 0..1);
     world.begun(all[0]);
     let guarded = accepted(&mut world, TOOL, 1..2)[0];
@@ -351,7 +326,7 @@ fn p08_what_cannot_be_read_stops_attempts_and_no_report() {
     let mut sound = World::new(&Real, PAY);
     let guarded = accepted(&mut sound, TOOL, 1..2)[0];
     let (attempt, _) = sound.begun(guarded);
-    sound.rules = &Unreadable;
+    sound.rules = &damaged;
     let settled = report(&mut sound, &attempt, Outcome::Ambiguous, ill(0));
     assert!(matches!(settled, Reply::Settled { state: EffectState::Ambiguous, .. }), "{settled:?}");
     assert_eq!(state(&sound), None);
