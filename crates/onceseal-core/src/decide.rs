@@ -5,7 +5,7 @@ pub use crate::case::{Renewal, Verdict};
 use crate::command::{Command, Stamped};
 use crate::id::RunId;
 use crate::journal::{Event, Row, Stored};
-use crate::lease::Grip;
+use crate::lease::Lease;
 use crate::pack::Corrupt;
 use crate::reply::Reply;
 use crate::stream::{StreamId, StreamKind, Tenant};
@@ -123,9 +123,9 @@ pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
         Command::BindChange(bind) => asked(tenant, bind.run, &bind.request),
         Command::Transition(transition) => asked(tenant, transition.run, &transition.request),
         Command::AcquireLease(acquire) => lease::reads(pinned, acquire),
-        Command::RenewLease(renew) => vec![held(tenant, &renew.grip)],
-        Command::CommitLease(commit) => vec![held(tenant, &commit.grip)],
-        Command::InterruptLease(interrupt) => vec![held(tenant, &interrupt.grip)],
+        Command::RenewLease(renew) => vec![held(tenant, &renew.lease)],
+        Command::CommitLease(commit) => vec![held(tenant, &commit.lease)],
+        Command::InterruptLease(interrupt) => vec![held(tenant, &interrupt.lease)],
         Command::Note(_) => vec![],
     }
 }
@@ -148,8 +148,8 @@ fn asked(tenant: &Tenant, run: RunId, request: &str) -> Vec<Read> {
     vec![Read::Stream(tenant.request(&run.to_string(), request)), Read::Stream(StreamId::run(run))]
 }
 
-fn held(tenant: &Tenant, grip: &Grip) -> Read {
-    Read::Stream(tenant.lease(&grip.resource.to_string()))
+fn held(tenant: &Tenant, lease: &Lease) -> Read {
+    Read::Stream(tenant.lease(&lease.resource.to_string()))
 }
 
 fn attempt(attempt: effect::Holding) -> Vec<Read> {

@@ -11,7 +11,7 @@ mod resource;
 mod row;
 mod taking;
 
-pub use hold::{CommitLease, Grip, InterruptLease, RenewLease};
+pub use hold::{CommitLease, InterruptLease, Lease, RenewLease};
 pub use resource::Resource;
 pub use row::{Holder, LeasePrivate, LeaseRow, Outcome, Use, evolve};
 pub use taking::{AcquireLease, Preempt};

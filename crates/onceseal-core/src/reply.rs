@@ -7,7 +7,7 @@ use crate::code::Code;
 use crate::effect::EffectState;
 use crate::hash::Hash;
 use crate::id::{ActionId, ApprovalId, ReceiptId};
-use crate::lease::{Grip, Holder};
+use crate::lease::{Holder, Lease};
 use crate::operation::Intent;
 use crate::run;
 use crate::run::event::Answered;
@@ -149,7 +149,7 @@ pub struct OperationNow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseNow {
     /// What proves it.
-    pub grip: Grip,
+    pub lease: Lease,
     /// Whether others may hold the resource too.
     pub shared: bool,
     /// It ends here unless it is renewed, inclusive.

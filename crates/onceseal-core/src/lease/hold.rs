@@ -18,7 +18,7 @@ use crate::view::{Halt, Pinned};
 
 /// What proves a lease: only its holder and the store can name it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Grip {
+pub struct Lease {
     /// What is held.
     pub resource: Resource,
     /// The lease's number.
@@ -29,10 +29,10 @@ pub struct Grip {
 }
 
 /// Without the token.
-impl std::fmt::Debug for Grip {
+impl std::fmt::Debug for Lease {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Grip { resource, fence, holder, .. } = self;
-        f.debug_struct("Grip")
+        let Lease { resource, fence, holder, .. } = self;
+        f.debug_struct("Lease")
             .field("resource", resource)
             .field("fence", fence)
             .field("holder", holder)
@@ -40,21 +40,21 @@ impl std::fmt::Debug for Grip {
     }
 }
 
-impl Grip {
+impl Lease {
     /// The token is HMAC-SHA-256 of the tenant's key over the stream, the fence
     /// and the holder: it need not be stored to be looked at.
-    pub(super) fn of(pinned: &Pinned, resource: &Resource, fence: u64, holder: HolderId) -> Grip {
+    pub(super) fn of(pinned: &Pinned, resource: &Resource, fence: u64, holder: HolderId) -> Lease {
         let name = stream(pinned, resource).name;
         let parts: [&[u8]; 4] = [b"lease\0", &name, &fence.to_be_bytes(), &holder.0];
         let mut token = [0; 16];
         token.copy_from_slice(&pinned.tenant.key.mac(&parts)[..16]);
-        Grip { resource: resource.clone(), fence, holder, token }
+        Lease { resource: resource.clone(), fence, holder, token }
     }
 
-    /// A grip that was handed on as text.
+    /// One that was handed on as text.
     #[must_use]
-    pub const fn handed_on(resource: Resource, fence: u64, holder: HolderId, token: [u8; 16]) -> Grip {
-        Grip { resource, fence, holder, token }
+    pub const fn handed_on(resource: Resource, fence: u64, holder: HolderId, token: [u8; 16]) -> Lease {
+        Lease { resource, fence, holder, token }
     }
 
     /// What to hand on.
@@ -68,16 +68,16 @@ impl Grip {
 #[derive(Debug, Clone)]
 pub struct RenewLease {
     /// The lease.
-    pub grip: Grip,
+    pub lease: Lease,
     /// So long from now.
-    pub lease: Span,
+    pub length: Span,
 }
 
 /// Give a lease up with an outcome, which is final.
 #[derive(Debug, Clone)]
 pub struct CommitLease {
     /// The lease.
-    pub grip: Grip,
+    pub lease: Lease,
     /// The outcome: an object, as canonical JSON.
     pub outcome: String,
 }
@@ -86,52 +86,52 @@ pub struct CommitLease {
 #[derive(Debug, Clone)]
 pub struct InterruptLease {
     /// The lease.
-    pub grip: Grip,
+    pub lease: Lease,
 }
 
 /// The resource's row, if the lease is live. Whoever cannot name the token holds
 /// nothing.
-pub(crate) fn holds(case: &Case<'_>, grip: &Grip) -> Result<Result<LeaseRow, Code>, Halt> {
-    if Grip::of(case.pinned, &grip.resource, grip.fence, grip.holder).token != grip.token {
+pub(crate) fn holds(case: &Case<'_>, lease: &Lease) -> Result<Result<LeaseRow, Code>, Halt> {
+    if Lease::of(case.pinned, &lease.resource, lease.fence, lease.holder).token != lease.token {
         return Ok(Err(Code::LeaseFenced));
     }
-    let Some(row) = case.view.lease(&stream(case.pinned, &grip.resource))? else {
+    let Some(row) = case.view.lease(&stream(case.pinned, &lease.resource))? else {
         return Ok(Err(Code::LeaseFenced));
     };
-    let is_live = row.live(case.now).any(|live| (live.fence, live.holder) == (grip.fence, grip.holder));
+    let is_live = row.live(case.now).any(|live| (live.fence, live.holder) == (lease.fence, lease.holder));
     Ok(if is_live { Ok(row.clone()) } else { Err(Code::LeaseFenced) })
 }
 
 pub(crate) fn renew(case: &mut Case<'_>, renew: &RenewLease) -> Result<Reply, Halt> {
-    let RenewLease { grip, lease } = renew;
-    if !(limits::LEASE_MIN..=limits::LEASE_MAX).contains(lease) {
+    let RenewLease { lease, length } = renew;
+    if !(limits::LEASE_MIN..=limits::LEASE_MAX).contains(length) {
         return Ok(Code::OutOfBounds.into());
     }
-    let row = match holds(case, grip)? {
+    let row = match holds(case, lease)? {
         Ok(row) => row,
         Err(code) => return Ok(code.into()),
     };
-    let until = case.now + *lease;
-    let shared = row.lease(grip.fence).is_some_and(|lease| lease.shared);
-    let stream = stream(case.pinned, &grip.resource);
-    case.renewals.push(Renewal { stream, fence: grip.fence, lease_until: until });
-    Ok(Reply::Lease(Box::new(LeaseNow { grip: grip.clone(), shared, until })))
+    let until = case.now + *length;
+    let shared = row.lease(lease.fence).is_some_and(|holder| holder.shared);
+    let stream = stream(case.pinned, &lease.resource);
+    case.renewals.push(Renewal { stream, fence: lease.fence, lease_until: until });
+    Ok(Reply::Lease(Box::new(LeaseNow { lease: lease.clone(), shared, until })))
 }
 
 pub(crate) fn commit(case: &mut Case<'_>, commit: &CommitLease) -> Result<Reply, Halt> {
-    let CommitLease { grip, outcome } = commit;
+    let CommitLease { lease, outcome } = commit;
     let is_object = matches!(json::read_canonical(outcome, &Limits::DATA), Ok(Value::Object(_)));
     if !is_object || outcome.len() > limits::RESULT_BYTES {
         return Ok(Code::OutcomeInvalid.into());
     }
-    let stream = stream(case.pinned, &grip.resource);
-    match holds(case, grip)? {
+    let stream = stream(case.pinned, &lease.resource);
+    match holds(case, lease)? {
         Ok(_) => {}
-        Err(code) => return repeated(case, &stream, grip, outcome, code),
+        Err(code) => return repeated(case, &stream, lease, outcome, code),
     }
     let payload = case.payload(outcome);
     let sealed = CommittedSealed { outcome: Some(payload.hash()) };
-    let body = Body::LeaseCommitted(Committed { fence: grip.fence }, sealed);
+    let body = Body::LeaseCommitted(Committed { fence: lease.fence }, sealed);
     case.record_with(stream, Refs::NONE, body, Some(payload));
     Ok(Reply::Done { changed: true })
 }
@@ -141,12 +141,13 @@ pub(crate) fn commit(case: &mut Case<'_>, commit: &CommitLease) -> Result<Reply,
 fn repeated(
     case: &Case<'_>,
     stream: &StreamId,
-    grip: &Grip,
+    lease: &Lease,
     outcome: &str,
     code: Code,
 ) -> Result<Reply, Halt> {
-    let proven = Grip::of(case.pinned, &grip.resource, grip.fence, grip.holder) == *grip;
-    let kept = case.view.lease(stream)?.and_then(|row| row.outcomes.iter().find(|it| it.fence == grip.fence));
+    let proven = Lease::of(case.pinned, &lease.resource, lease.fence, lease.holder) == *lease;
+    let kept =
+        case.view.lease(stream)?.and_then(|row| row.outcomes.iter().find(|it| it.fence == lease.fence));
     let Some(kept) = kept.filter(|_| proven) else { return Ok(code.into()) };
     Ok(match case.view.payload(*stream, kept.sequence)? {
         None => Code::Erased.into(),
@@ -156,12 +157,12 @@ fn repeated(
 }
 
 pub(crate) fn interrupt(case: &mut Case<'_>, interrupt: &InterruptLease) -> Result<Reply, Halt> {
-    let grip = &interrupt.grip;
-    if let Err(code) = holds(case, grip)? {
+    let lease = &interrupt.lease;
+    if let Err(code) = holds(case, lease)? {
         return Ok(code.into());
     }
-    let body = Body::LeaseInterrupted(Ended { fence: grip.fence }, Nothing {});
-    case.record(stream(case.pinned, &grip.resource), Refs::NONE, body);
+    let body = Body::LeaseInterrupted(Ended { fence: lease.fence }, Nothing {});
+    case.record(stream(case.pinned, &lease.resource), Refs::NONE, body);
     Ok(Reply::Done { changed: true })
 }
 

@@ -8,7 +8,7 @@ use crate::id::HolderId;
 use crate::journal::{Body, Refs};
 use crate::lease::Resource;
 use crate::lease::event::{Preempted, Taken, TakenSealed};
-use crate::lease::hold::{self, Grip};
+use crate::lease::hold::{self, Lease};
 use crate::lease::row::{Holder, LeaseRow, below_key};
 use crate::limits;
 use crate::operation::event::PersonSaid;
@@ -25,7 +25,7 @@ pub struct AcquireLease {
     /// Who takes it: random for each process, so that none is taken for another.
     pub holder: HolderId,
     /// For how long, unless it is renewed.
-    pub lease: Span,
+    pub length: Span,
     /// Whether others may hold it too who take it so.
     pub shared: bool,
     /// Take it from whoever has it.
@@ -42,8 +42,8 @@ pub struct Preempt {
 }
 
 pub(crate) fn acquire(case: &mut Case<'_>, acquire: &AcquireLease) -> Result<Reply, Halt> {
-    let AcquireLease { resource, holder, lease, shared, preempt } = acquire;
-    if !(limits::LEASE_MIN..=limits::LEASE_MAX).contains(lease) {
+    let AcquireLease { resource, holder, length, shared, preempt } = acquire;
+    if !(limits::LEASE_MIN..=limits::LEASE_MAX).contains(length) {
         return Ok(Code::OutOfBounds.into());
     }
     if let Some(Preempt { person, reason }) = preempt
@@ -79,7 +79,7 @@ pub(crate) fn acquire(case: &mut Case<'_>, acquire: &AcquireLease) -> Result<Rep
         }
     }
     let fence = row.as_ref().map_or(0, |row| row.fence) + 1;
-    let taken = Holder { fence, holder: *holder, shared: *shared, until: case.now + *lease };
+    let taken = Holder { fence, holder: *holder, shared: *shared, until: case.now + *length };
     let data = Taken {
         above: resource.above().map(|above| blinded(case.pinned, &above)).collect(),
         fence,
@@ -95,8 +95,8 @@ pub(crate) fn acquire(case: &mut Case<'_>, acquire: &AcquireLease) -> Result<Rep
 
 /// A lease, as its holder gets it.
 fn now(case: &Case<'_>, resource: &Resource, of: &Holder) -> Reply {
-    let grip = Grip::of(case.pinned, resource, of.fence, of.holder);
-    Reply::Lease(Box::new(LeaseNow { grip, shared: of.shared, until: of.until }))
+    let lease = Lease::of(case.pinned, resource, of.fence, of.holder);
+    Reply::Lease(Box::new(LeaseNow { lease, shared: of.shared, until: of.until }))
 }
 
 /// Who holds the resource, something above it or something below it, in a way

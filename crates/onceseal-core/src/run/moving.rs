@@ -6,7 +6,7 @@ use crate::code::Code;
 use crate::id::RunId;
 use crate::journal::{Body, Nothing, Refs};
 use crate::json::Object;
-use crate::lease::{self, Grip, Resource};
+use crate::lease::{self, Lease, Resource};
 use crate::limits;
 use crate::reply::{Refusal, Reply};
 use crate::run::event::{Answered, AskedBy, Moved};
@@ -33,7 +33,7 @@ pub struct Transition {
     /// Who asks.
     pub principal: Principal,
     /// The lease on the run under which it is asked.
-    pub under: Option<Grip>,
+    pub under: Option<Lease>,
 }
 
 /// Where a run is to go.
@@ -67,8 +67,8 @@ pub(crate) fn transition(case: &mut Case<'_>, transition: &Transition) -> Result
     if let Some((field, _)) = unfit.into_iter().find(|(_, unfit)| *unfit) {
         return Ok(Refusal { field: Some(field), ..Refusal::new(Code::OutOfBounds) }.into());
     }
-    if let Some(grip) = under
-        && (grip.resource != Resource::Run(*run) || lease::holds(case, grip)?.is_err())
+    if let Some(lease) = under
+        && (lease.resource != Resource::Run(*run) || lease::holds(case, lease)?.is_err())
     {
         return Ok(Code::LeaseFenced.into());
     }

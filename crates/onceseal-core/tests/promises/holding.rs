@@ -9,7 +9,7 @@ use onceseal_core::command::Command;
 use onceseal_core::id::{HolderId, RootId, RunId};
 use onceseal_core::journal::Row;
 use onceseal_core::lease::{
-    AcquireLease, CommitLease, Grip, InterruptLease, LeaseRow, Preempt, RenewLease, Resource,
+    AcquireLease, CommitLease, InterruptLease, Lease, LeaseRow, Preempt, RenewLease, Resource,
 };
 use onceseal_core::reply::{LeaseNow, Reply};
 use onceseal_core::run::{Definition, StartRun, Subject, Towards, Transition};
@@ -29,7 +29,7 @@ fn name() -> Resource {
 }
 
 fn take(resource: &Resource, holder: HolderId) -> AcquireLease {
-    AcquireLease { resource: resource.clone(), holder, lease: MINUTE, shared: false, preempt: None }
+    AcquireLease { resource: resource.clone(), holder, length: MINUTE, shared: false, preempt: None }
 }
 
 #[track_caller]
@@ -42,9 +42,9 @@ fn held(reply: Reply) -> LeaseNow {
 
 trait Leases {
     fn take(&mut self, acquire: AcquireLease) -> Reply;
-    fn renew(&mut self, grip: &Grip, lease: Span) -> Reply;
-    fn commit(&mut self, grip: &Grip, outcome: &str) -> Reply;
-    fn give_up(&mut self, grip: &Grip) -> Reply;
+    fn renew(&mut self, lease: &Lease, length: Span) -> Reply;
+    fn commit(&mut self, lease: &Lease, outcome: &str) -> Reply;
+    fn give_up(&mut self, lease: &Lease) -> Reply;
     fn sweep(&mut self, resource: &Resource) -> Reply;
     fn lease_row(&self, resource: &Resource) -> LeaseRow;
     fn begin(&mut self, change: &str) -> RunId;
@@ -55,16 +55,16 @@ impl Leases for World<'_> {
         self.run(Command::AcquireLease(Box::new(acquire)))
     }
 
-    fn renew(&mut self, grip: &Grip, lease: Span) -> Reply {
-        self.run(Command::RenewLease(RenewLease { grip: grip.clone(), lease }))
+    fn renew(&mut self, lease: &Lease, length: Span) -> Reply {
+        self.run(Command::RenewLease(RenewLease { lease: lease.clone(), length }))
     }
 
-    fn commit(&mut self, grip: &Grip, outcome: &str) -> Reply {
-        self.run(Command::CommitLease(CommitLease { grip: grip.clone(), outcome: outcome.to_owned() }))
+    fn commit(&mut self, lease: &Lease, outcome: &str) -> Reply {
+        self.run(Command::CommitLease(CommitLease { lease: lease.clone(), outcome: outcome.to_owned() }))
     }
 
-    fn give_up(&mut self, grip: &Grip) -> Reply {
-        self.run(Command::InterruptLease(InterruptLease { grip: grip.clone() }))
+    fn give_up(&mut self, lease: &Lease) -> Reply {
+        self.run(Command::InterruptLease(InterruptLease { lease: lease.clone() }))
     }
 
     fn sweep(&mut self, resource: &Resource) -> Reply {
@@ -96,18 +96,18 @@ impl Leases for World<'_> {
 fn one_holds_a_resource_to_its_last_moment_and_the_next_has_a_higher_fence() {
     let mut world = pay_world();
     let first = held(world.take(take(&name(), ONE)));
-    assert_eq!((first.grip.fence, first.until), (1, world.now + MINUTE));
+    assert_eq!((first.lease.fence, first.until), (1, world.now + MINUTE));
     let busy = refused(world.take(take(&name(), TWO)));
     let other = busy.lease.expect("who has it");
     assert_eq!((busy.code, other.holder, other.until), (Code::LeaseHeld, ONE, first.until));
     world.now = first.until;
     assert_eq!(refused(world.take(take(&name(), TWO))).code, Code::LeaseHeld, "the end belongs to it");
-    held(world.renew(&first.grip, Span::seconds(1)));
+    held(world.renew(&first.lease, Span::seconds(1)));
     world.now = world.now + Span::seconds(1) + Span::micros(1);
     let second = held(world.take(take(&name(), TWO)));
-    assert_eq!(second.grip.fence, 2);
+    assert_eq!(second.lease.fence, 2);
     let replies =
-        [world.renew(&first.grip, MINUTE), world.commit(&first.grip, "{}"), world.give_up(&first.grip)];
+        [world.renew(&first.lease, MINUTE), world.commit(&first.lease, "{}"), world.give_up(&first.lease)];
     for reply in replies {
         assert_eq!(refused(reply).code, Code::LeaseFenced);
     }
@@ -121,12 +121,12 @@ fn whoever_holds_it_gets_what_it_has_and_nobody_else_can_name_it() {
     let first = held(world.take(take(&name(), ONE)));
     world.now = world.now + Span::seconds(9);
     assert_eq!(held(world.take(take(&name(), ONE))), first, "not for longer");
-    let guessed = Grip::handed_on(name(), 1, ONE, [0; 16]);
-    let another = Grip::handed_on(name(), 1, TWO, first.grip.token());
-    for grip in [guessed, another] {
-        assert_eq!(refused(world.renew(&grip, MINUTE)).code, Code::LeaseFenced);
+    let guessed = Lease::handed_on(name(), 1, ONE, [0; 16]);
+    let another = Lease::handed_on(name(), 1, TWO, first.lease.token());
+    for lease in [guessed, another] {
+        assert_eq!(refused(world.renew(&lease, MINUTE)).code, Code::LeaseFenced);
     }
-    let handed_on = Grip::handed_on(name(), 1, ONE, first.grip.token());
+    let handed_on = Lease::handed_on(name(), 1, ONE, first.lease.token());
     held(world.renew(&handed_on, MINUTE));
     world.check();
 }
@@ -137,12 +137,12 @@ fn shared_leases_stand_beside_each_other_and_beside_no_other() {
     let shared = |holder| AcquireLease { shared: true, ..take(&name(), holder) };
     let one = held(world.take(shared(ONE)));
     let two = held(world.take(shared(TWO)));
-    assert_eq!((one.grip.fence, two.grip.fence), (1, 2));
+    assert_eq!((one.lease.fence, two.lease.fence), (1, 2));
     let three = HolderId([3; 16]);
     assert_eq!(refused(world.take(take(&name(), three))).code, Code::LeaseHeld);
-    assert_eq!(world.give_up(&one.grip), Reply::Done { changed: true });
+    assert_eq!(world.give_up(&one.lease), Reply::Done { changed: true });
     assert_eq!(refused(world.take(take(&name(), three))).code, Code::LeaseHeld, "the other is left");
-    held(world.renew(&two.grip, MINUTE));
+    held(world.renew(&two.lease, MINUTE));
     world.check();
 }
 
@@ -158,7 +158,7 @@ fn a_path_is_held_with_all_that_is_above_and_below_it() {
     for free in ["a/bb", "ab", "c"] {
         held(world.take(take(&path(free), TWO)));
     }
-    world.give_up(&held_one.grip);
+    world.give_up(&held_one.lease);
     held(world.take(take(&path("a/b/c"), TWO)));
     world.check();
 }
@@ -168,15 +168,15 @@ fn an_outcome_is_final_and_outlives_the_leases_that_follow() {
     let mut world = pay_world();
     let first = held(world.take(take(&name(), ONE)));
     for bad in ["[]", "null", "{ }", ""] {
-        assert_eq!(refused(world.commit(&first.grip, bad)).code, Code::OutcomeInvalid, "{bad:?}");
+        assert_eq!(refused(world.commit(&first.lease, bad)).code, Code::OutcomeInvalid, "{bad:?}");
     }
-    assert_eq!(world.commit(&first.grip, r#"{"done":true}"#), Reply::Done { changed: true });
+    assert_eq!(world.commit(&first.lease, r#"{"done":true}"#), Reply::Done { changed: true });
     let second = held(world.take(take(&name(), TWO)));
-    assert_eq!(world.commit(&first.grip, r#"{"done":true}"#), Reply::Done { changed: false });
-    assert_eq!(refused(world.commit(&first.grip, "{}")).code, Code::OutcomeFinal);
-    let guessed = Grip::handed_on(name(), 1, ONE, [0; 16]);
+    assert_eq!(world.commit(&first.lease, r#"{"done":true}"#), Reply::Done { changed: false });
+    assert_eq!(refused(world.commit(&first.lease, "{}")).code, Code::OutcomeFinal);
+    let guessed = Lease::handed_on(name(), 1, ONE, [0; 16]);
     assert_eq!(refused(world.commit(&guessed, r#"{"done":true}"#)).code, Code::LeaseFenced);
-    held(world.renew(&second.grip, MINUTE));
+    held(world.renew(&second.lease, MINUTE));
     world.check();
 }
 
@@ -191,8 +191,8 @@ fn an_operator_may_take_a_resource_from_whoever_has_it_and_is_recorded() {
     assert_eq!(refused(world.take(by("os:somebody", "stuck"))).code, Code::NotOperator);
     assert_eq!(refused(world.take(by("os:owner", " "))).code, Code::OutOfBounds);
     let second = held(world.take(by("os:owner", "stuck")));
-    assert_eq!(second.grip.fence, 2);
-    assert_eq!(refused(world.renew(&first.grip, MINUTE)).code, Code::LeaseFenced);
+    assert_eq!(second.lease.fence, 2);
+    assert_eq!(refused(world.renew(&first.lease, MINUTE)).code, Code::LeaseFenced);
     world.check();
 }
 
@@ -203,7 +203,7 @@ fn a_sweep_ends_what_is_over_and_never_a_fresh_lease() {
     world.now = first.until + Span::micros(1);
     let second = held(world.take(take(&name(), TWO)));
     assert_eq!(world.sweep(&name()), Reply::Done { changed: false });
-    held(world.renew(&second.grip, MINUTE));
+    held(world.renew(&second.lease, MINUTE));
     world.now = world.now + MINUTE + Span::micros(1);
     assert_eq!(world.sweep(&name()), Reply::Done { changed: true });
     assert!(world.lease_row(&name()).holders.is_empty());
@@ -215,16 +215,16 @@ fn a_run_whose_worker_is_gone_is_interrupted_and_only_then() {
     let mut world = pay_world();
     let run = world.begin("c");
     let resource = Resource::Run(run);
-    let go = |state: &str, request: &str, under: Option<Grip>| {
+    let go = |state: &str, request: &str, under: Option<Lease>| {
         let (to, principal) = (Towards::State(state.to_owned()), Principal::agent("bot"));
         Command::Transition(Transition { run, to, code: None, request: request.to_owned(), principal, under })
     };
     let first = held(world.take(take(&resource, ONE)));
-    assert!(matches!(world.run(go("running", "t1", Some(first.grip.clone()))), Reply::Run(_)));
+    assert!(matches!(world.run(go("running", "t1", Some(first.lease.clone()))), Reply::Run(_)));
     world.now = first.until + Span::micros(1);
-    assert_eq!(refused(world.run(go("completed", "t2", Some(first.grip.clone())))).code, Code::LeaseFenced);
+    assert_eq!(refused(world.run(go("completed", "t2", Some(first.lease.clone())))).code, Code::LeaseFenced);
     // A replay is answered whatever became of its lease.
-    assert!(matches!(world.run(go("running", "t1", Some(first.grip.clone()))), Reply::Run(_)));
+    assert!(matches!(world.run(go("running", "t1", Some(first.lease.clone()))), Reply::Run(_)));
     let second = held(world.take(take(&resource, TWO)));
     let state = |world: &World<'_>| match world.row(&StreamId::run(run)) {
         Some(Row::Run(row)) => (row.state.clone(), row.code.clone()),
@@ -232,10 +232,10 @@ fn a_run_whose_worker_is_gone_is_interrupted_and_only_then() {
     };
     assert_eq!(state(&world), ("paused".to_owned(), Some("operation-interrupted".to_owned())));
     let elsewhere = held(world.take(take(&name(), TWO)));
-    assert_eq!(refused(world.run(go("running", "t3", Some(elsewhere.grip)))).code, Code::LeaseFenced);
-    assert!(matches!(world.run(go("running", "t3", Some(second.grip.clone()))), Reply::Run(_)));
+    assert_eq!(refused(world.run(go("running", "t3", Some(elsewhere.lease)))).code, Code::LeaseFenced);
+    assert!(matches!(world.run(go("running", "t3", Some(second.lease.clone()))), Reply::Run(_)));
     // One that gives it up says so: nothing is interrupted.
-    world.give_up(&second.grip);
+    world.give_up(&second.lease);
     assert_eq!(state(&world), ("running".to_owned(), None));
     world.run(go("cancelled", "t4", None));
     assert_eq!(refused(world.take(take(&resource, ONE))).code, Code::RunEnded);
@@ -246,8 +246,8 @@ fn a_run_whose_worker_is_gone_is_interrupted_and_only_then() {
 #[test]
 fn a_lease_is_between_a_second_and_a_day() {
     let mut world = pay_world();
-    for lease in [Span::ZERO, Span::micros(999_999), Span::hours(25)] {
-        let taken = AcquireLease { lease, ..take(&name(), ONE) };
+    for length in [Span::ZERO, Span::micros(999_999), Span::hours(25)] {
+        let taken = AcquireLease { length, ..take(&name(), ONE) };
         assert_eq!(refused(world.take(taken)).code, Code::OutOfBounds);
     }
 }

@@ -14,7 +14,7 @@ use onceseal::core::effect::{Begin, Finding, Holding, Outcome, Reconcile, Renew,
 use onceseal::core::id::{ActionId, ApprovalId, RunId};
 use onceseal::core::journal::Kind;
 use onceseal::core::json::Object;
-use onceseal::core::lease::Grip;
+use onceseal::core::lease::Lease;
 use onceseal::core::reply::{Attempt, Question, Reply};
 use onceseal::core::route::Health;
 use onceseal::core::store::Note;
@@ -118,7 +118,7 @@ struct World<'a> {
     attempts: Vec<Attempt>,
     references: Vec<String>,
     runs: Vec<RunId>,
-    grips: Vec<Grip>,
+    leases: Vec<Lease>,
     /// What the remote was last asked about and knew nothing of.
     absent: Option<(ActionId, Timestamp)>,
 }
@@ -208,7 +208,7 @@ impl World<'_> {
                 self.references.push(now.status_ref);
             }
             Reply::Run(now) => self.runs.push(now.answered.run),
-            Reply::Lease(now) => self.grips.push(now.grip),
+            Reply::Lease(now) => self.leases.push(now.lease),
             Reply::Claimed(attempt, _) => self.attempts.push(*attempt),
             Reply::Ask(Question::Remote { asked_at, job }) => self.absent = Some((job.action, asked_at)),
             Reply::ApprovalNeeded { action, approval, .. } => {
@@ -261,9 +261,9 @@ fn do_and_audit(
     steps: &[Step],
 ) -> Result<BTreeSet<Kind>, TestCaseError> {
     wait(control.activate(policy(""), false, None)).expect("active");
-    let (actions, attempts, runs, grips) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (actions, attempts, runs, leases) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (approvals, references, absent) = (BTreeSet::new(), Vec::new(), None);
-    let mut world = World { control, clock, actions, approvals, attempts, references, runs, grips, absent };
+    let mut world = World { control, clock, actions, approvals, attempts, references, runs, leases, absent };
     for (number, step) in steps.iter().enumerate() {
         world.take(step);
         if number % 16 == 15 {

@@ -22,9 +22,9 @@ pub(super) enum Going {
     Move { run: u8, state: u8, request: u8 },
     Ask { run: u8, command: u8, request: u8 },
     Take { resource: u8, holder: u8, shared: bool, preempt: bool },
-    Renew { grip: u8 },
-    Commit { grip: u8 },
-    GiveUp { grip: u8 },
+    Renew { lease: u8 },
+    Commit { lease: u8 },
+    GiveUp { lease: u8 },
 }
 
 pub(super) fn going() -> impl Strategy<Value = Going> {
@@ -40,9 +40,9 @@ pub(super) fn going() -> impl Strategy<Value = Going> {
             .prop_map(|(run, command, request)| Going::Ask { run, command, request }),
         4 => (any::<u8>(), 0..3u8, any::<bool>(), proptest::bool::weighted(0.2))
             .prop_map(|(resource, holder, shared, preempt)| Going::Take { resource, holder, shared, preempt }),
-        1 => any::<u8>().prop_map(|grip| Going::Renew { grip }),
-        1 => any::<u8>().prop_map(|grip| Going::Commit { grip }),
-        1 => any::<u8>().prop_map(|grip| Going::GiveUp { grip }),
+        1 => any::<u8>().prop_map(|lease| Going::Renew { lease }),
+        1 => any::<u8>().prop_map(|lease| Going::Commit { lease }),
+        1 => any::<u8>().prop_map(|lease| Going::GiveUp { lease }),
     ]
 }
 
@@ -82,18 +82,19 @@ impl World<'_> {
                 let all: Vec<String> = named.into_iter().chain(paths).chain(runs).collect();
                 let resource = Resource::parse(&chosen(&all, resource)?)?;
                 let preempt = preempt.then(|| Preempt { person: host("ann"), reason: "stuck".to_owned() });
-                let (holder, lease) = (HolderId([holder; 16]), Span::minutes(5));
-                Command::AcquireLease(Box::new(AcquireLease { resource, holder, lease, shared, preempt }))
+                let (holder, length) = (HolderId([holder; 16]), Span::minutes(5));
+                Command::AcquireLease(Box::new(AcquireLease { resource, holder, length, shared, preempt }))
             }
-            Going::Renew { grip } => {
-                Command::RenewLease(RenewLease { grip: chosen(&self.grips, grip)?, lease: Span::minutes(9) })
+            Going::Renew { lease } => Command::RenewLease(RenewLease {
+                lease: chosen(&self.leases, lease)?,
+                length: Span::minutes(9),
+            }),
+            Going::Commit { lease } => {
+                let (lease, outcome) = (chosen(&self.leases, lease)?, "{}".to_owned());
+                Command::CommitLease(CommitLease { lease, outcome })
             }
-            Going::Commit { grip } => {
-                let (grip, outcome) = (chosen(&self.grips, grip)?, "{}".to_owned());
-                Command::CommitLease(CommitLease { grip, outcome })
-            }
-            Going::GiveUp { grip } => {
-                Command::InterruptLease(InterruptLease { grip: chosen(&self.grips, grip)? })
+            Going::GiveUp { lease } => {
+                Command::InterruptLease(InterruptLease { lease: chosen(&self.leases, lease)? })
             }
             Going::Ask { run, command, request } => {
                 let name = chosen(&["cancel", "resume", "discard", "rebind"], command)?;
