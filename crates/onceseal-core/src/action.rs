@@ -8,6 +8,7 @@ mod redact;
 mod refuse;
 mod row;
 mod run;
+mod within;
 
 pub use event::Answer;
 pub use proposal::{Action, Principal, Proposal, ProposalError};
@@ -21,3 +22,4 @@ pub(crate) use end::{End, answer_held, end, end_held, end_waiting, lapse};
 pub(crate) use permit::{decide, first};
 pub(crate) use refuse::{No, conclude};
 pub(crate) use run::{Goal, Wish, acquire, active_policy, run};
+pub(crate) use within::{Within, carry_out, may_carry_out};

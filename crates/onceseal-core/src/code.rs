@@ -235,6 +235,22 @@ codes! {
     ChangeTaken = 132 => "change_taken", Never,
         "another run lives under this change; go on with that one, or end it";
 
+    /// The definition has no such gate.
+    GateUnknown = 137 => "gate_unknown", Never,
+        "the run's definition has no such gate";
+    /// Something else was bound there.
+    DeliveryConflict = 138 => "delivery_revision_conflict", Never,
+        "something else was bound at this gate with this revision, which is final; bind it with a higher one";
+    /// A newer one was bound there.
+    DeliveryOld = 139 => "delivery_revision_old", Never,
+        "a higher revision was bound at this gate, and revisions of a gate only grow";
+    /// The gate asks for an approval.
+    ProofRequired = 140 => "proof_required", Never,
+        "this gate takes only what a person approved; have the action `run.bind_delivery` approved and name the approval";
+    /// There is nothing to bind.
+    DeliveriesEmpty = 141 => "deliveries_empty", Never,
+        "no delivery was given to bind";
+
     /// Somebody else holds the resource.
     LeaseHeld = 133 => "lease_held", Later,
         "somebody else holds this resource, or a part of it; take it once their lease has ended";

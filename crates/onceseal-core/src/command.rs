@@ -11,7 +11,7 @@ use crate::lease::{AcquireLease, CommitLease, InterruptLease, RenewLease};
 use crate::operation::{Cancel, Claim, Dispatch, GiveBack, Postpone, Query, Retry};
 use crate::policy::Activate;
 use crate::route::CloseRoute;
-use crate::run::{BindChange, StartRun, Transition};
+use crate::run::{BindChange, BindDeliveries, StartRun, Transition};
 use crate::store::{Accept, Note};
 use crate::stream::StreamId;
 use crate::tool::Declare;
@@ -89,6 +89,8 @@ pub enum Command {
     StartRun(Box<StartRun>),
     /// Name the change of a run.
     BindChange(BindChange),
+    /// Bind deliveries to a run.
+    BindDeliveries(Box<BindDeliveries>),
     /// Move a run on.
     Transition(Transition),
     /// Take a resource.
@@ -135,7 +137,13 @@ impl Stamped {
     /// A new action's id.
     #[must_use]
     pub fn action(&self) -> ActionId {
-        ActionId(uuid_v7(self.made_at, self.derive(ActionId::PREFIX, 0)))
+        self.action_within(0)
+    }
+
+    /// The id of the n-th action that it does itself.
+    #[must_use]
+    pub fn action_within(&self, n: u32) -> ActionId {
+        ActionId(uuid_v7(self.made_at, self.derive(ActionId::PREFIX, n)))
     }
 
     /// A new approval's id.

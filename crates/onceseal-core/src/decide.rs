@@ -51,6 +51,7 @@ pub fn decide(pinned: &Pinned, view: &View, command: &Stamped, now: Timestamp) -
         Command::CloseRoute(close) => route::close(&mut case, close),
         Command::StartRun(start) => run::start(&mut case, start),
         Command::BindChange(bind) => run::bind_change(&mut case, bind),
+        Command::BindDeliveries(bind) => run::bind_deliveries(&mut case, bind),
         Command::Transition(transition) => run::transition(&mut case, transition),
         Command::AcquireLease(acquire) => lease::acquire(&mut case, acquire),
         Command::RenewLease(renew) => lease::renew(&mut case, renew),
@@ -121,6 +122,7 @@ pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
         Command::Declare(declare) => vec![Read::Stream(tenant.tool(declare.name()))],
         Command::StartRun(start) => run::start_reads(pinned, start),
         Command::BindChange(bind) => asked(tenant, bind.run, &bind.request),
+        Command::BindDeliveries(bind) => run::delivery_reads(pinned, bind),
         Command::Transition(transition) => asked(tenant, transition.run, &transition.request),
         Command::AcquireLease(acquire) => lease::reads(pinned, acquire),
         Command::RenewLease(renew) => vec![held(tenant, &renew.lease)],
@@ -198,6 +200,10 @@ pub fn evolve(
         (StreamKind::Lease, None) => Row::Lease(lease::evolve(None, sequence, at, event)?),
         (StreamKind::Lease, Some(Row::Lease(row))) => {
             Row::Lease(lease::evolve(Some(row), sequence, at, event)?)
+        }
+        (StreamKind::Delivery, None) => Row::Delivery(run::evolve_delivery(None, at, event)?),
+        (StreamKind::Delivery, Some(Row::Delivery(row))) => {
+            Row::Delivery(run::evolve_delivery(Some(row), at, event)?)
         }
         (StreamKind::Request, None) => Row::Request(run::evolve_request(None, at, event)?),
         (StreamKind::Request, Some(Row::Request(row))) => {

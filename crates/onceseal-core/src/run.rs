@@ -5,6 +5,7 @@
 //! operator is offered all come from that data, and from nowhere else.
 
 mod definition;
+mod delivery;
 pub mod event;
 mod kept;
 mod moving;
@@ -14,11 +15,16 @@ mod row;
 mod start;
 
 pub use definition::{Definition, DefinitionError, Gate, Proving, State};
+pub use delivery::{
+    ACTION as BIND_DELIVERY, BindDeliveries, Delivery, DeliveryPrivate, DeliveryRow,
+    evolve as evolve_delivery,
+};
 pub use kept::{DefinitionRow, evolve as evolve_definition};
 pub use moving::{Towards, Transition};
 pub use request::{RequestPrivate, RequestRow, evolve as evolve_request};
-pub use row::{Life, RunPrivate, RunRow, Standing, evolve, living_key};
+pub use row::{GateNow, Life, RunPrivate, RunRow, Standing, evolve, living_key};
 pub use start::{BindChange, StartRun, Subject, lookup};
 
+pub(crate) use delivery::{bind as bind_deliveries, reads as delivery_reads};
 pub(crate) use moving::{interrupt, transition};
 pub(crate) use start::{bind_change, start, start_reads};

@@ -38,6 +38,8 @@ word! {
         Request = 12 => "request",
         /// Who holds a resource.
         Lease = 13 => "lease",
+        /// What was bound at a gate of a run, once.
+        Delivery = 14 => "delivery",
     }
 }
 
@@ -182,6 +184,12 @@ impl Tenant {
     #[must_use]
     pub fn lease(&self, resource: &str) -> StreamId {
         self.named(StreamKind::Lease, resource)
+    }
+
+    /// The stream of a delivery.
+    #[must_use]
+    pub fn delivery(&self, run: RunId, gate: &str, revision: u64) -> StreamId {
+        self.named(StreamKind::Delivery, &format!("{run}/{gate}/{revision}"))
     }
 
     /// Where a run is found: blinded like a stream's name.

@@ -3,23 +3,17 @@
 //! A view is filled by a store. What it has not been given it does not guess:
 //! it answers [`Halt::Need`], and the store comes back with it.
 
+mod rows;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::action::ActionRow;
-use crate::approval::ApprovalRow;
-use crate::effect::EffectRow;
 use crate::hash::Hash;
-use crate::id::{ActionId, ApprovalId, RunId};
-use crate::journal::{Index, Key, Payload, Row, Stored};
-use crate::lease::LeaseRow;
-use crate::operation::CallRow;
-use crate::policy::{ActivePolicy, PolicyRow};
-use crate::route::RouteRow;
-use crate::run::{Definition, DefinitionRow, RequestRow, RunRow};
-use crate::store::StoreRow;
+use crate::journal::{Index, Key, Payload, Stored};
+use crate::policy::ActivePolicy;
+use crate::run::Definition;
 use crate::stream::{StreamId, Tenant};
-use crate::tool::{Tool, ToolRow};
+use crate::tool::Tool;
 
 /// Something that must be seen before a command can be decided.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -270,138 +264,6 @@ impl View {
     pub fn payload(&self, stream: StreamId, sequence: u64) -> Result<Option<&Payload>, Halt> {
         let payload = self.payloads.get(&(stream, sequence));
         payload.map(Option::as_ref).ok_or_else(|| Halt::Need(vec![Read::Payload(stream, sequence)]))
-    }
-
-    /// An action's row.
-    ///
-    /// # Errors
-    /// As [`View::stored`].
-    pub fn action(&self, id: ActionId) -> Result<Option<&ActionRow>, Halt> {
-        Ok(self.stored(&StreamId::action(id))?.and_then(|stored| match &stored.row {
-            Row::Action(row) => Some(row),
-            _ => None,
-        }))
-    }
-
-    /// An approval's row.
-    ///
-    /// # Errors
-    /// As [`View::stored`].
-    pub fn approval(&self, id: ApprovalId) -> Result<Option<&ApprovalRow>, Halt> {
-        Ok(self.stored(&StreamId::approval(id))?.and_then(|stored| match &stored.row {
-            Row::Approval(row) => Some(row),
-            _ => None,
-        }))
-    }
-
-    /// An effect's row.
-    ///
-    /// # Errors
-    /// As [`View::stored`].
-    pub fn effect(&self, stream: &StreamId) -> Result<Option<&EffectRow>, Halt> {
-        Ok(self.stored(stream)?.and_then(|stored| match &stored.row {
-            Row::Effect(row) => Some(row),
-            _ => None,
-        }))
-    }
-
-    /// The row of the active policy.
-    ///
-    /// # Errors
-    /// As [`View::stored`].
-    pub fn policy(&self, pinned: &Pinned) -> Result<Option<&PolicyRow>, Halt> {
-        Ok(self.stored(&pinned.policy_stream)?.and_then(|stored| match &stored.row {
-            Row::Policy(row) => Some(row),
-            _ => None,
-        }))
-    }
-
-    /// A tool's row.
-    ///
-    /// # Errors
-    /// As [`View::stored`].
-    pub fn tool(&self, stream: &StreamId) -> Result<Option<&ToolRow>, Halt> {
-        Ok(self.stored(stream)?.and_then(|stored| match &stored.row {
-            Row::Tool(row) => Some(row),
-            _ => None,
-        }))
-    }
-
-    /// The row of a call's identity.
-    ///
-    /// # Errors
-    /// As [`View::stored`].
-    pub fn call(&self, stream: &StreamId) -> Result<Option<&CallRow>, Halt> {
-        Ok(self.stored(stream)?.and_then(|stored| match &stored.row {
-            Row::Call(row) => Some(row),
-            _ => None,
-        }))
-    }
-
-    /// The row of a route.
-    ///
-    /// # Errors
-    /// As [`View::stored`].
-    pub fn route(&self, stream: &StreamId) -> Result<Option<&RouteRow>, Halt> {
-        Ok(self.stored(stream)?.and_then(|stored| match &stored.row {
-            Row::Route(row) => Some(row),
-            _ => None,
-        }))
-    }
-
-    /// A run's row.
-    ///
-    /// # Errors
-    /// As [`View::stored`].
-    pub fn run(&self, id: RunId) -> Result<Option<&RunRow>, Halt> {
-        Ok(self.stored(&StreamId::run(id))?.and_then(|stored| match &stored.row {
-            Row::Run(row) => Some(row),
-            _ => None,
-        }))
-    }
-
-    /// The row of a request.
-    ///
-    /// # Errors
-    /// As [`View::stored`].
-    pub fn request(&self, stream: &StreamId) -> Result<Option<&RequestRow>, Halt> {
-        Ok(self.stored(stream)?.and_then(|stored| match &stored.row {
-            Row::Request(row) => Some(row),
-            _ => None,
-        }))
-    }
-
-    /// The row of a run definition.
-    ///
-    /// # Errors
-    /// As [`View::stored`].
-    pub fn definition(&self, stream: &StreamId) -> Result<Option<&DefinitionRow>, Halt> {
-        Ok(self.stored(stream)?.and_then(|stored| match &stored.row {
-            Row::Definition(row) => Some(row),
-            _ => None,
-        }))
-    }
-
-    /// A resource's row.
-    ///
-    /// # Errors
-    /// As [`View::stored`].
-    pub fn lease(&self, stream: &StreamId) -> Result<Option<&LeaseRow>, Halt> {
-        Ok(self.stored(stream)?.and_then(|stored| match &stored.row {
-            Row::Lease(row) => Some(row),
-            _ => None,
-        }))
-    }
-
-    /// The store's own row.
-    ///
-    /// # Errors
-    /// As [`View::stored`].
-    pub fn store(&self, tenant: &Tenant) -> Result<Option<&StoreRow>, Halt> {
-        Ok(self.stored(&tenant.store())?.and_then(|stored| match &stored.row {
-            Row::Store(row) => Some(row),
-            _ => None,
-        }))
     }
 }
 

@@ -197,6 +197,8 @@ kinds! {
         run::Named, run::NamedSealed;
     RunInterrupted = 103 => "run.interrupted", "Nobody works on the run any more.",
         run::Moved, Nothing;
+    RunBound = 104 => "run.bound", "A delivery was bound at a gate of the run.",
+        run::GateBound, run::AskedBy;
     RequestAnswered = 110 => "request.answered", "A request was answered, and is answered so from now on.",
         run::Answered, run::AnsweredSealed;
     DefinitionAdded = 120 => "definition.added", "A definition was first used; its text is the payload.",
@@ -211,4 +213,6 @@ kinds! {
         lease::Ended, Nothing;
     LeasePreempted = 134 => "lease.preempted", "An operator ended every lease on the resource.",
         lease::Preempted, operation::PersonSaid;
+    DeliveryBound = 140 => "delivery.bound", "A delivery was bound, proven by the action in `refs` if there is one.",
+        run::Bound, run::BoundSealed;
 }

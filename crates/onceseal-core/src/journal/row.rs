@@ -11,7 +11,7 @@ use crate::pack::{Corrupt, Pack};
 use crate::policy::PolicyRow;
 use crate::record::word;
 use crate::route::RouteRow;
-use crate::run::{DefinitionRow, RequestRow, RunRow};
+use crate::run::{DefinitionRow, DeliveryRow, RequestRow, RunRow};
 use crate::store::StoreRow;
 use crate::stream::StreamKind;
 use crate::time::Timestamp;
@@ -63,6 +63,8 @@ pub enum Row {
     Request(RequestRow),
     /// Who holds a resource.
     Lease(LeaseRow),
+    /// What was bound at a gate of a run.
+    Delivery(DeliveryRow),
 }
 
 word! {
@@ -102,6 +104,8 @@ word! {
         DefinitionText = 16 => "definition_text",
         /// A resource, blinded → those held that are a part of it.
         Below = 17 => "below",
+        /// Run, revision → what was bound.
+        Delivery = 18 => "delivery",
     }
 }
 
@@ -151,6 +155,7 @@ impl Row {
             Row::Route(row) => row.keys(),
             Row::Run(row) => row.keys(),
             Row::Lease(row) => row.keys(),
+            Row::Delivery(row) => row.keys(),
             Row::Policy(_)
             | Row::Store(_)
             | Row::Tool(_)
@@ -192,6 +197,7 @@ impl Row {
             Row::Run(row) => row.updated_at,
             Row::Lease(row) => row.updated_at,
             Row::Request(row) => row.created_at,
+            Row::Delivery(row) => row.created_at,
         }
     }
 
@@ -211,6 +217,7 @@ impl Row {
             Row::Run(row) => (row.packed(), row.private.packed()),
             Row::Lease(row) => (row.packed(), row.private.packed()),
             Row::Request(row) => (row.packed(), row.private.packed()),
+            Row::Delivery(row) => (row.packed(), row.private.packed()),
         }
     }
 
@@ -243,6 +250,9 @@ impl Row {
             }
             StreamKind::Lease => {
                 Row::Lease(LeaseRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
+            }
+            StreamKind::Delivery => {
+                Row::Delivery(DeliveryRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
             }
             // These have no private half.
             _ if !private.is_empty() => return Err(Corrupt("private half")),
@@ -323,6 +333,8 @@ impl Event {
             | Body::RunMoved(..)
             | Body::RunNamed(..)
             | Body::RunInterrupted(..)
+            | Body::RunBound(..)
+            | Body::DeliveryBound(..)
             | Body::LeaseTaken(..)
             | Body::LeaseInterrupted(..)
             | Body::LeaseLapsed(..)
@@ -351,7 +363,8 @@ impl Kind {
             100..110 => StreamKind::Run,
             110..120 => StreamKind::Request,
             120..130 => StreamKind::Definition,
-            130.. => StreamKind::Lease,
+            130..140 => StreamKind::Lease,
+            140.. => StreamKind::Delivery,
         }
     }
 }

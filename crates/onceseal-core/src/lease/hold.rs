@@ -2,7 +2,7 @@
 
 use crate::case::{Case, Renewal};
 use crate::code::Code;
-use crate::id::HolderId;
+use crate::id::{HolderId, RunId};
 use crate::journal::{Body, Nothing, Refs};
 use crate::json::{self, Limits, Value};
 use crate::lease::Resource;
@@ -100,6 +100,11 @@ pub(crate) fn holds(case: &Case<'_>, lease: &Lease) -> Result<Result<LeaseRow, C
     };
     let is_live = row.live(case.now).any(|live| (live.fence, live.holder) == (lease.fence, lease.holder));
     Ok(if is_live { Ok(row.clone()) } else { Err(Code::LeaseFenced) })
+}
+
+/// Whether it is a live lease on this run.
+pub(crate) fn is_of_run(case: &Case<'_>, lease: &Lease, run: RunId) -> Result<bool, Halt> {
+    Ok(lease.resource == Resource::Run(run) && holds(case, lease)?.is_ok())
 }
 
 pub(crate) fn renew(case: &mut Case<'_>, renew: &RenewLease) -> Result<Reply, Halt> {

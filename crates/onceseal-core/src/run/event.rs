@@ -127,3 +127,37 @@ record! {
         text: Option<Hash>,
     }
 }
+
+record! {
+    /// A delivery was bound at a gate of the run.
+    pub struct GateBound {
+        /// The gate.
+        gate: String,
+        /// Which of the gate's.
+        revision: u64,
+    }
+}
+
+record! {
+    /// What was delivered.
+    pub struct Bound {
+        /// The gate.
+        gate: String,
+        /// Which of the gate's.
+        revision: u64,
+        /// The run.
+        run: RunId,
+    }
+}
+
+record! {
+    /// Private part of a delivery: its digests.
+    pub struct BoundSealed {
+        /// Of the contract that it fulfils.
+        contract: Option<Hash>,
+        /// Of what was delivered.
+        receipt: Option<Hash>,
+        /// Of the record of how it came about.
+        record: Option<Hash>,
+    }
+}

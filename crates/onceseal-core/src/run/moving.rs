@@ -6,7 +6,7 @@ use crate::code::Code;
 use crate::id::RunId;
 use crate::journal::{Body, Nothing, Refs};
 use crate::json::Object;
-use crate::lease::{self, Lease, Resource};
+use crate::lease::{self, Lease};
 use crate::limits;
 use crate::reply::{Refusal, Reply};
 use crate::run::event::{Answered, AskedBy, Moved};
@@ -68,7 +68,7 @@ pub(crate) fn transition(case: &mut Case<'_>, transition: &Transition) -> Result
         return Ok(Refusal { field: Some(field), ..Refusal::new(Code::OutOfBounds) }.into());
     }
     if let Some(lease) = under
-        && (lease.resource != Resource::Run(*run) || lease::holds(case, lease)?.is_err())
+        && !lease::is_of_run(case, lease, *run)?
     {
         return Ok(Code::LeaseFenced.into());
     }

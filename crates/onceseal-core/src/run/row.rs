@@ -5,7 +5,7 @@ use crate::id::{RootId, RunId};
 use crate::journal::{Body, Event, Index, Key};
 use crate::pack::{Corrupt, Pack};
 use crate::record::{record, word};
-use crate::run::event::Moved;
+use crate::run::event::{GateBound, Moved};
 use crate::stream::StreamKind;
 use crate::time::Timestamp;
 use crate::view::Range;
@@ -29,6 +29,8 @@ pub struct RunRow {
     pub terminal: bool,
     /// Why it stands there, in a word.
     pub code: Option<String>,
+    /// Where deliveries were bound, by name.
+    pub gates: Vec<GateNow>,
     /// How many runs ended under its lookup key before.
     pub ordinal: u64,
     /// The newest of them.
@@ -39,6 +41,16 @@ pub struct RunRow {
     pub updated_at: Timestamp,
     /// The private half.
     pub private: RunPrivate,
+}
+
+record! {
+    /// The newest delivery of a gate.
+    pub struct GateNow {
+        /// The gate.
+        gate: String,
+        /// The newest revision.
+        revision: u64,
+    }
 }
 
 /// Where a run stands.
@@ -82,6 +94,7 @@ impl Pack for RunRow {
         self.state.pack(out);
         self.terminal.pack(out);
         self.code.pack(out);
+        self.gates.pack(out);
         self.ordinal.pack(out);
         self.previous.pack(out);
         self.created_at.pack(out);
@@ -98,6 +111,7 @@ impl Pack for RunRow {
             state: Pack::unpack(input)?,
             terminal: Pack::unpack(input)?,
             code: Pack::unpack(input)?,
+            gates: Pack::unpack(input)?,
             ordinal: Pack::unpack(input)?,
             previous: Pack::unpack(input)?,
             created_at: Pack::unpack(input)?,
@@ -131,6 +145,18 @@ pub(super) fn former_range(lookup: Hash) -> Range {
 }
 
 impl RunRow {
+    /// The newest revision that was bound at a gate.
+    #[must_use]
+    pub fn revision_of(&self, gate: &str) -> Option<u64> {
+        self.gates.iter().find(|now| now.gate == gate).map(|now| now.revision)
+    }
+
+    /// The newest revision that was bound at any gate.
+    #[must_use]
+    pub fn delivery_revision(&self) -> Option<u64> {
+        self.gates.iter().map(|now| now.revision).max()
+    }
+
     /// The keys it is found under. One that has ended gives its lookup key up.
     #[must_use]
     pub fn keys(&self) -> Vec<Key> {
@@ -163,6 +189,7 @@ pub fn evolve(row: Option<RunRow>, at: Timestamp, event: &Event) -> Result<RunRo
                 state: data.state.clone(),
                 terminal: false,
                 code: None,
+                gates: Vec::new(),
                 ordinal: data.ordinal,
                 previous: data.previous,
                 created_at: at,
@@ -189,6 +216,13 @@ pub fn evolve(row: Option<RunRow>, at: Timestamp, event: &Event) -> Result<RunRo
             (row.lookup, row.provisional) = (data.lookup, false);
             (row.ordinal, row.previous) = (data.ordinal, data.previous);
             row.private.key.clone_from(&sealed.key);
+        }
+        Body::RunBound(data, _) if row.revision_of(&data.gate) < Some(data.revision) => {
+            let GateBound { gate, revision } = data.clone();
+            match row.gates.binary_search_by(|now| now.gate.cmp(&gate)) {
+                Ok(at) => row.gates[at].revision = revision,
+                Err(at) => row.gates.insert(at, GateNow { gate, revision }),
+            }
         }
         _ => return Err(WRONG),
     }

@@ -17,6 +17,7 @@ mod asking;
 mod attempts;
 mod binding;
 mod damaged;
+mod delivering;
 mod dispatching;
 mod hashes;
 mod holding;

@@ -7,10 +7,10 @@
 use onceseal_core::action::{ActionRow, ActionState, Answer};
 use onceseal_core::approval::{ApprovalRow, Status};
 use onceseal_core::effect::{EffectRow, EffectState};
-use onceseal_core::id::{ActionId, ApprovalId};
+use onceseal_core::id::{ActionId, ApprovalId, RunId};
 use onceseal_core::journal::Row;
 use onceseal_core::policy::Verdict;
-use onceseal_core::run::lookup;
+use onceseal_core::run::{RunRow, lookup};
 use onceseal_core::stream::{StreamId, StreamKind, Tenant};
 use onceseal_core::view::Loaded;
 use onceseal_store::StoreError;
@@ -60,6 +60,7 @@ pub(super) fn judge(
             }
             Ok(())
         }
+        Row::Delivery(row) => judge.delivery(tenant, row),
         // What their names are made of is in no row.
         Row::Tool(_) | Row::Call(_) | Row::Definition(_) | Row::Request(_) => Ok(()),
         Row::Policy(_) | Row::Store(_) => {
@@ -280,6 +281,10 @@ impl Judge<'_> {
 
     fn approval_row(&self, id: ApprovalId) -> Result<Named<ApprovalRow>, StoreError> {
         self.row(StreamId::approval(id), |row| if let Row::Approval(row) = row { Some(row) } else { None })
+    }
+
+    fn run_row(&self, id: RunId) -> Result<Named<RunRow>, StoreError> {
+        self.row(StreamId::run(id), |row| if let Row::Run(row) = row { Some(row) } else { None })
     }
 
     fn effect_row(&self, stream: StreamId) -> Result<Named<EffectRow>, StoreError> {
