@@ -251,6 +251,28 @@ codes! {
     DeliveriesEmpty = 141 => "deliveries_empty", Never,
         "no delivery was given to bind";
 
+    /// The revision is not the newest that was bound.
+    DeliveryUnbound = 142 => "delivery_unbound", Never,
+        "tasks are planned for the newest delivery of the run, and no delivery with this revision is; bind it first";
+    /// Another plan was set for the revision.
+    PlanConflict = 143 => "plan_conflict", Never,
+        "another plan was set for this revision, which is final; set it for a higher one";
+    /// There is no task to be taken now.
+    NoTask = 144 => "no_task", Later,
+        "no task of this run can be taken now; ask again when one has ended";
+    /// No such task.
+    TaskUnknown = 145 => "task_unknown", Never,
+        "the run's plan has no such task";
+    /// The plan has the task no more.
+    TaskClosed = 146 => "task_closed", Never,
+        "a newer plan of the run does not have this task";
+    /// Who did a task does not say that it is right.
+    FactClaimed = 147 => "fact_claimed", Never,
+        "whoever worked on a task cannot stand for it; name what checked it in `produced_by`";
+    /// The attempts of a task are spent.
+    AttemptsSpent = 148 => "attempts_spent", Never,
+        "this was attempted as often as the plan allows; an operator may grant more";
+
     /// Somebody else holds the resource.
     LeaseHeld = 133 => "lease_held", Later,
         "somebody else holds this resource, or a part of it; take it once their lease has ended";

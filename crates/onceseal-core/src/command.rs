@@ -14,6 +14,7 @@ use crate::route::CloseRoute;
 use crate::run::{BindChange, BindDeliveries, StartRun, Transition};
 use crate::store::{Accept, Note};
 use crate::stream::StreamId;
+use crate::task::{GrantAttempts, MoveTask, PlanTasks, QueueTask, TakeTask};
 use crate::tool::Declare;
 
 /// A command with what makes its ids and salts.
@@ -93,6 +94,16 @@ pub enum Command {
     BindDeliveries(Box<BindDeliveries>),
     /// Move a run on.
     Transition(Transition),
+    /// Set a run's plan.
+    PlanTasks(Box<PlanTasks>),
+    /// Take the task of a run that is next.
+    TakeTask(TakeTask),
+    /// Move a task on.
+    MoveTask(Box<MoveTask>),
+    /// Have a task that stopped attempted again.
+    QueueTask(QueueTask),
+    /// Give a task its attempts back.
+    GrantAttempts(GrantAttempts),
     /// Take a resource.
     AcquireLease(Box<AcquireLease>),
     /// Move the end of a lease.

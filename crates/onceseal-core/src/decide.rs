@@ -11,7 +11,7 @@ use crate::reply::Reply;
 use crate::stream::{StreamId, StreamKind, Tenant};
 use crate::time::Timestamp;
 use crate::view::{Halt, Pinned, Read, View};
-use crate::{action, approval, effect, lease, operation, policy, route, run, store, tool};
+use crate::{action, approval, effect, lease, operation, policy, route, run, store, task, tool};
 
 /// Decides a command. Pure: the same arguments give the same verdict.
 ///
@@ -53,6 +53,11 @@ pub fn decide(pinned: &Pinned, view: &View, command: &Stamped, now: Timestamp) -
         Command::BindChange(bind) => run::bind_change(&mut case, bind),
         Command::BindDeliveries(bind) => run::bind_deliveries(&mut case, bind),
         Command::Transition(transition) => run::transition(&mut case, transition),
+        Command::PlanTasks(plan) => task::plan(&mut case, plan),
+        Command::TakeTask(take) => task::take(&mut case, take),
+        Command::MoveTask(go) => task::move_on(&mut case, go),
+        Command::QueueTask(queue) => task::queue(&mut case, queue),
+        Command::GrantAttempts(grant) => task::grant(&mut case, grant),
         Command::AcquireLease(acquire) => lease::acquire(&mut case, acquire),
         Command::RenewLease(renew) => lease::renew(&mut case, renew),
         Command::CommitLease(commit) => lease::commit(&mut case, commit),
@@ -124,6 +129,15 @@ pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
         Command::BindChange(bind) => asked(tenant, bind.run, &bind.request),
         Command::BindDeliveries(bind) => run::delivery_reads(pinned, bind),
         Command::Transition(transition) => asked(tenant, transition.run, &transition.request),
+        Command::PlanTasks(plan) => task::plan_reads(pinned, plan),
+        Command::TakeTask(take) => task::taking_reads(pinned, take),
+        Command::MoveTask(go) => {
+            let mut reads = task::moving_reads(tenant, go.run, &go.task, Some(&go.request));
+            reads.push(held(tenant, &go.under));
+            reads
+        }
+        Command::QueueTask(queue) => task::moving_reads(tenant, queue.run, &queue.task, Some(&queue.request)),
+        Command::GrantAttempts(grant) => task::moving_reads(tenant, grant.run, &grant.task, None),
         Command::AcquireLease(acquire) => lease::reads(pinned, acquire),
         Command::RenewLease(renew) => vec![held(tenant, &renew.lease)],
         Command::CommitLease(commit) => vec![held(tenant, &commit.lease)],
@@ -205,6 +219,10 @@ pub fn evolve(
         (StreamKind::Delivery, Some(Row::Delivery(row))) => {
             Row::Delivery(run::evolve_delivery(Some(row), at, event)?)
         }
+        (StreamKind::Task, None) => Row::Task(task::evolve(None, sequence, at, event)?),
+        (StreamKind::Task, Some(Row::Task(row))) => Row::Task(task::evolve(Some(row), sequence, at, event)?),
+        (StreamKind::Plan, None) => Row::Plan(task::evolve_plan(None, at, event)?),
+        (StreamKind::Plan, Some(Row::Plan(row))) => Row::Plan(task::evolve_plan(Some(row), at, event)?),
         (StreamKind::Request, None) => Row::Request(run::evolve_request(None, at, event)?),
         (StreamKind::Request, Some(Row::Request(row))) => {
             Row::Request(run::evolve_request(Some(row), at, event)?)

@@ -29,6 +29,7 @@ pub mod route;
 pub mod run;
 pub mod store;
 pub mod stream;
+pub mod task;
 pub mod time;
 pub mod tool;
 pub mod view;

@@ -91,6 +91,8 @@ pub enum Reply {
     Operation(Box<OperationNow>),
     /// Where a run stands, and what was answered.
     Run(Box<RunNow>),
+    /// A task, handed to its worker.
+    Task(Box<TaskNow>),
     /// A lease, handed to its holder.
     Lease(Box<LeaseNow>),
     /// An attempt is handed to a worker, here and never again.
@@ -154,6 +156,19 @@ pub struct LeaseNow {
     pub shared: bool,
     /// It ends here unless it is renewed, inclusive.
     pub until: Timestamp,
+}
+
+/// A task as its worker gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskNow {
+    /// The lease on it.
+    pub lease: LeaseNow,
+    /// Its id.
+    pub task: String,
+    /// The phase that it is in.
+    pub phase: String,
+    /// What it is, as canonical JSON.
+    pub spec: String,
 }
 
 /// What was answered of a run, and where it stands.

@@ -6,6 +6,7 @@
 
 mod definition;
 mod delivery;
+pub(crate) mod document;
 pub mod event;
 mod kept;
 mod moving;
@@ -14,11 +15,12 @@ mod request;
 mod row;
 mod start;
 
-pub use definition::{Definition, DefinitionError, Gate, Proving, State};
+pub use definition::{Definition, Gate, Proving, State};
 pub use delivery::{
     ACTION as BIND_DELIVERY, BindDeliveries, Delivery, DeliveryPrivate, DeliveryRow,
     evolve as evolve_delivery,
 };
+pub use document::DocumentError;
 pub use kept::{DefinitionRow, evolve as evolve_definition};
 pub use moving::{Towards, Transition};
 pub use request::{RequestPrivate, RequestRow, evolve as evolve_request};
@@ -26,5 +28,6 @@ pub use row::{GateNow, Life, RunPrivate, RunRow, Standing, evolve, living_key};
 pub use start::{BindChange, StartRun, Subject, lookup};
 
 pub(crate) use delivery::{bind as bind_deliveries, reads as delivery_reads};
-pub(crate) use moving::{interrupt, transition};
+pub(crate) use moving::{INTERRUPTED, interrupt, transition};
+pub(crate) use request::{Request, run as known_run};
 pub(crate) use start::{bind_change, start, start_reads};

@@ -40,6 +40,10 @@ word! {
         Lease = 13 => "lease",
         /// What was bound at a gate of a run, once.
         Delivery = 14 => "delivery",
+        /// A task of a run.
+        Task = 15 => "task",
+        /// The tasks of a run together.
+        Plan = 16 => "plan",
     }
 }
 
@@ -190,6 +194,18 @@ impl Tenant {
     #[must_use]
     pub fn delivery(&self, run: RunId, gate: &str, revision: u64) -> StreamId {
         self.named(StreamKind::Delivery, &format!("{run}/{gate}/{revision}"))
+    }
+
+    /// The stream of a run's task.
+    #[must_use]
+    pub fn task(&self, run: RunId, id: &str) -> StreamId {
+        self.named(StreamKind::Task, &format!("{run}/{id}"))
+    }
+
+    /// The stream of a run's plan.
+    #[must_use]
+    pub fn plan(&self, run: RunId) -> StreamId {
+        self.named(StreamKind::Plan, &run.to_string())
     }
 
     /// Where a run is found: blinded like a stream's name.

@@ -234,6 +234,15 @@ impl View {
         }
     }
 
+    /// Whether all of these have been given.
+    ///
+    /// # Errors
+    /// [`Halt::Need`] of those that were not, all at once.
+    pub fn all(&self, reads: impl IntoIterator<Item = Read>) -> Result<(), Halt> {
+        let missing: Vec<Read> = reads.into_iter().filter(|read| !self.has(read)).collect();
+        if missing.is_empty() { Ok(()) } else { Err(Halt::Need(missing)) }
+    }
+
     /// The streams found in a range: what the store has, with the rows of this
     /// view in place of what it had of them. Where a row does not decode the
     /// store's word stands: what is there must not be taken for absent.

@@ -12,6 +12,7 @@ use crate::record::{Fields, Json, record, word};
 use crate::route::event as route;
 use crate::run::event as run;
 use crate::store::event as store;
+use crate::task::event as task;
 use crate::tool::event as tool;
 
 record! {
@@ -215,4 +216,20 @@ kinds! {
         lease::Preempted, operation::PersonSaid;
     DeliveryBound = 140 => "delivery.bound", "A delivery was bound, proven by the action in `refs` if there is one.",
         run::Bound, run::BoundSealed;
+    TaskAdded = 150 => "task.added", "A task is in the run's plan as it is said here; its text is the payload.",
+        task::Added, task::AddedSealed;
+    TaskRenumbered = 151 => "task.renumbered", "A task has another number in the plan.",
+        task::Renumbered, Nothing;
+    TaskQueued = 152 => "task.queued", "A task waits for its turn.",
+        task::Queued, Nothing;
+    TaskTaken = 153 => "task.taken", "A worker took the task.",
+        task::TaskTaken, run::AskedBy;
+    TaskMoved = 154 => "task.moved", "A task went on, or stopped.",
+        task::TaskMoved, task::TaskMovedSealed;
+    TaskGranted = 155 => "task.granted", "A person gave a task its attempts back.",
+        task::Granted, operation::PersonSaid;
+    TaskDropped = 156 => "task.dropped", "A task is in the run's plan no more.",
+        task::Dropped, Nothing;
+    PlanSet = 160 => "plan.set", "A run's plan was set.",
+        task::Planned, run::AskedBy;
 }

@@ -14,6 +14,7 @@ use crate::route::RouteRow;
 use crate::run::{DefinitionRow, DeliveryRow, RequestRow, RunRow};
 use crate::store::StoreRow;
 use crate::stream::StreamKind;
+use crate::task::{PlanRow, TaskRow};
 use crate::time::Timestamp;
 use crate::tool::ToolRow;
 
@@ -65,6 +66,10 @@ pub enum Row {
     Lease(LeaseRow),
     /// What was bound at a gate of a run.
     Delivery(DeliveryRow),
+    /// A task of a run.
+    Task(TaskRow),
+    /// A run's plan.
+    Plan(PlanRow),
 }
 
 word! {
@@ -106,6 +111,12 @@ word! {
         Below = 17 => "below",
         /// Run, revision → what was bound.
         Delivery = 18 => "delivery",
+        /// Run, number → its tasks.
+        Task = 19 => "task",
+        /// Run, place, moment, number → tasks at work and in line.
+        Queue = 20 => "queue",
+        /// Task → tasks that wait for it.
+        Dependent = 21 => "dependent",
     }
 }
 
@@ -156,11 +167,13 @@ impl Row {
             Row::Run(row) => row.keys(),
             Row::Lease(row) => row.keys(),
             Row::Delivery(row) => row.keys(),
+            Row::Task(row) => row.keys(),
             Row::Policy(_)
             | Row::Store(_)
             | Row::Tool(_)
             | Row::Call(_)
             | Row::Definition(_)
+            | Row::Plan(_)
             | Row::Request(_) => Vec::new(),
         }
     }
@@ -198,6 +211,8 @@ impl Row {
             Row::Lease(row) => row.updated_at,
             Row::Request(row) => row.created_at,
             Row::Delivery(row) => row.created_at,
+            Row::Task(row) => row.updated_at,
+            Row::Plan(row) => row.updated_at,
         }
     }
 
@@ -218,6 +233,8 @@ impl Row {
             Row::Lease(row) => (row.packed(), row.private.packed()),
             Row::Request(row) => (row.packed(), row.private.packed()),
             Row::Delivery(row) => (row.packed(), row.private.packed()),
+            Row::Task(row) => (row.packed(), row.private.packed()),
+            Row::Plan(row) => (row.packed(), Vec::new()),
         }
     }
 
@@ -254,12 +271,16 @@ impl Row {
             StreamKind::Delivery => {
                 Row::Delivery(DeliveryRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
             }
+            StreamKind::Task => {
+                Row::Task(TaskRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
+            }
             // These have no private half.
             _ if !private.is_empty() => return Err(Corrupt("private half")),
             StreamKind::Policy => Row::Policy(Pack::unpacked(open)?),
             StreamKind::Store | StreamKind::Note => Row::Store(Pack::unpacked(open)?),
             StreamKind::Tool => Row::Tool(Pack::unpacked(open)?),
             StreamKind::Definition => Row::Definition(Pack::unpacked(open)?),
+            StreamKind::Plan => Row::Plan(Pack::unpacked(open)?),
         })
     }
 }
@@ -307,6 +328,7 @@ impl Event {
             Body::ToolActivated(_, sealed) => sealed.text,
             Body::DefinitionAdded(_, sealed) => sealed.text,
             Body::LeaseCommitted(_, sealed) => sealed.outcome,
+            Body::TaskAdded(_, sealed) => sealed.text,
             Body::ActionAnswered(..)
             | Body::EffectAcquired(..)
             | Body::EffectQueued(..)
@@ -335,6 +357,13 @@ impl Event {
             | Body::RunInterrupted(..)
             | Body::RunBound(..)
             | Body::DeliveryBound(..)
+            | Body::TaskRenumbered(..)
+            | Body::TaskQueued(..)
+            | Body::TaskTaken(..)
+            | Body::TaskMoved(..)
+            | Body::TaskGranted(..)
+            | Body::TaskDropped(..)
+            | Body::PlanSet(..)
             | Body::LeaseTaken(..)
             | Body::LeaseInterrupted(..)
             | Body::LeaseLapsed(..)
@@ -364,7 +393,9 @@ impl Kind {
             110..120 => StreamKind::Request,
             120..130 => StreamKind::Definition,
             130..140 => StreamKind::Lease,
-            140.. => StreamKind::Delivery,
+            140..150 => StreamKind::Delivery,
+            150..160 => StreamKind::Task,
+            160.. => StreamKind::Plan,
         }
     }
 }

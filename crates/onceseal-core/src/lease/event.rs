@@ -2,8 +2,9 @@
 
 use crate::approval::Proof;
 use crate::hash::Hash;
-use crate::id::{HolderId, RunId};
+use crate::id::HolderId;
 use crate::record::record;
+use crate::stream::StreamId;
 use crate::time::Timestamp;
 
 record! {
@@ -15,8 +16,8 @@ record! {
         fence: u64,
         /// Who took it.
         holder: HolderId,
-        /// The run that is interrupted when it ends without a word.
-        run: Option<RunId>,
+        /// The run or task that is interrupted when it ends without a word.
+        interrupts: Option<StreamId>,
         /// Whether others may hold it too who take it so.
         shared: bool,
         /// The lease ends here unless it is renewed.

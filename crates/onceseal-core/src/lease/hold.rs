@@ -12,7 +12,8 @@ use crate::lease::taking::stream;
 use crate::limits;
 use crate::reply::{LeaseNow, Reply};
 use crate::run;
-use crate::stream::StreamId;
+use crate::stream::{StreamId, StreamKind};
+use crate::task;
 use crate::time::Span;
 use crate::view::{Halt, Pinned};
 
@@ -171,6 +172,17 @@ pub(crate) fn interrupt(case: &mut Case<'_>, interrupt: &InterruptLease) -> Resu
     Ok(Reply::Done { changed: true })
 }
 
+/// Ends every lease on a resource: what was done under them is done.
+pub(crate) fn end_all(case: &mut Case<'_>, resource: &Resource) -> Result<(), Halt> {
+    let stream = stream(case.pinned, resource);
+    let Some(row) = case.view.lease(&stream)? else { return Ok(()) };
+    let fences: Vec<u64> = row.holders.iter().map(|holder| holder.fence).collect();
+    for fence in fences {
+        case.record(stream, Refs::NONE, Body::LeaseInterrupted(Ended { fence }, Nothing {}));
+    }
+    Ok(())
+}
+
 /// Records what leases of a resource are over, as somebody who swept or met it
 /// has seen.
 pub(crate) fn lapse(case: &mut Case<'_>, stream: &StreamId) -> Result<Reply, Halt> {
@@ -178,12 +190,15 @@ pub(crate) fn lapse(case: &mut Case<'_>, stream: &StreamId) -> Result<Reply, Hal
     Ok(Reply::Done { changed: record_lapses(case, stream, &row)? })
 }
 
-/// Records which leases are over. The run that the resource is, if it is one, is
-/// interrupted if nobody is left. `false`: none is over.
+/// Records which leases are over. The run or task that the resource is, if it is
+/// one, is interrupted if nobody is left. `false`: none is over.
 pub(super) fn record_lapses(case: &mut Case<'_>, stream: &StreamId, row: &LeaseRow) -> Result<bool, Halt> {
     let over: Vec<u64> = row.lapsed(case.now).map(|holder| holder.fence).collect();
-    if let (Some(run), false, None) = (row.run, over.is_empty(), row.live(case.now).next()) {
-        run::interrupt(case, run)?;
+    if let (Some(stream), false, None) = (row.interrupts, over.is_empty(), row.live(case.now).next()) {
+        match stream.kind {
+            StreamKind::Task => task::interrupt(case, stream)?,
+            _ => run::interrupt(case, RunId(stream.name))?,
+        }
     }
     for fence in &over {
         case.record(*stream, Refs::NONE, Body::LeaseLapsed(Ended { fence: *fence }, Nothing {}));

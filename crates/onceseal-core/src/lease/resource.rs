@@ -5,6 +5,7 @@ use std::fmt;
 use crate::id::{RootId, RunId};
 use crate::limits;
 use crate::run::name;
+use crate::stream::{StreamId, Tenant};
 
 /// How deep a path may go: far deeper than projects do.
 const SEGMENTS: usize = 64;
@@ -45,9 +46,8 @@ impl Resource {
                         name::is_request(host).then(|| Resource::Workspace(root, host.to_owned()))
                     }
                     (_, Some(path)) => {
-                        let segments: Vec<String> = path.split('/').map(str::to_owned).collect();
-                        let fits = segments.len() <= SEGMENTS && segments.iter().all(|it| is_segment(it));
-                        (fits && limits::is_long_name(path)).then_some(Resource::Path(root, segments))
+                        let segments = Resource::segments(path).filter(|_| limits::is_long_name(path))?;
+                        Some(Resource::Path(root, segments))
                     }
                     _ => None,
                 }
@@ -57,7 +57,24 @@ impl Resource {
         }
     }
 
-    /// The run that is interrupted when its lease ends without a word.
+    /// The steps of a path of a project.
+    #[must_use]
+    pub fn segments(path: &str) -> Option<Vec<String>> {
+        let segments: Vec<String> = path.split('/').map(str::to_owned).collect();
+        (segments.len() <= SEGMENTS && segments.iter().all(|it| is_segment(it))).then_some(segments)
+    }
+
+    /// The run or task that is interrupted when its lease ends without a word.
+    #[must_use]
+    pub fn interrupts(&self, tenant: &Tenant) -> Option<StreamId> {
+        match self {
+            Resource::Run(run) => Some(StreamId::run(*run)),
+            Resource::Task(run, task) => Some(tenant.task(*run, task)),
+            Resource::Workspace(..) | Resource::Path(..) | Resource::Name(_) => None,
+        }
+    }
+
+    /// The run that it is.
     #[must_use]
     pub const fn run(&self) -> Option<RunId> {
         match self {

@@ -1,11 +1,11 @@
 //! A lease's row and its fold: who holds a resource.
 
 use crate::hash::Hash;
-use crate::id::{HolderId, RunId};
+use crate::id::HolderId;
 use crate::journal::{Body, Event, Index, Key};
 use crate::pack::{Corrupt, Pack};
 use crate::record::{record, word};
-use crate::stream::StreamKind;
+use crate::stream::{StreamId, StreamKind};
 use crate::time::Timestamp;
 
 /// How many outcomes a row remembers: of older leases a repeated commit is
@@ -55,8 +55,8 @@ pub struct LeaseRow {
     pub holders: Vec<Holder>,
     /// What it is a part of, blinded.
     pub above: Vec<Hash>,
-    /// The run that is interrupted when a lease ends without a word.
-    pub run: Option<RunId>,
+    /// The run or task that is interrupted when a lease ends without a word.
+    pub interrupts: Option<StreamId>,
     /// The newest outcomes, the oldest first.
     pub outcomes: Vec<Outcome>,
     /// When it was first taken.
@@ -80,7 +80,7 @@ impl Pack for LeaseRow {
         self.fence.pack(out);
         self.holders.pack(out);
         self.above.pack(out);
-        self.run.pack(out);
+        self.interrupts.pack(out);
         self.outcomes.pack(out);
         self.created_at.pack(out);
         self.updated_at.pack(out);
@@ -91,7 +91,7 @@ impl Pack for LeaseRow {
             fence: Pack::unpack(input)?,
             holders: Pack::unpack(input)?,
             above: Pack::unpack(input)?,
-            run: Pack::unpack(input)?,
+            interrupts: Pack::unpack(input)?,
             outcomes: Pack::unpack(input)?,
             created_at: Pack::unpack(input)?,
             updated_at: Pack::unpack(input)?,
@@ -161,7 +161,7 @@ pub fn evolve(
             fence: 0,
             holders: Vec::new(),
             above: data.above.clone(),
-            run: data.run,
+            interrupts: data.interrupts,
             outcomes: Vec::new(),
             created_at: at,
             updated_at: at,

@@ -63,7 +63,7 @@ pub(crate) fn acquire(case: &mut Case<'_>, acquire: &AcquireLease) -> Result<Rep
     // Whoever holds it already gets what it has.
     let own = row.as_ref().and_then(|row| row.live(case.now).find(|live| live.holder == *holder).cloned());
     if let (Some(own), None) = (&own, preempt) {
-        return Ok(now(case, resource, own));
+        return Ok(Reply::Lease(Box::new(now(case, resource, own))));
     }
     if preempt.is_none()
         && let Some(other) = in_the_way(case, resource, row.as_ref(), *shared)?
@@ -80,23 +80,56 @@ pub(crate) fn acquire(case: &mut Case<'_>, acquire: &AcquireLease) -> Result<Rep
     }
     let fence = row.as_ref().map_or(0, |row| row.fence) + 1;
     let taken = Holder { fence, holder: *holder, shared: *shared, until: case.now + *length };
+    Ok(Reply::Lease(Box::new(give(case, resource, &taken))))
+}
+
+/// Records that a holder takes a resource on which no lease is left.
+fn give(case: &mut Case<'_>, resource: &Resource, taken: &Holder) -> LeaseNow {
+    let Holder { fence, holder, shared, until } = *taken;
     let data = Taken {
         above: resource.above().map(|above| blinded(case.pinned, &above)).collect(),
         fence,
-        holder: *holder,
-        run: resource.run(),
-        shared: *shared,
-        until: taken.until,
+        holder,
+        interrupts: resource.interrupts(&case.pinned.tenant),
+        shared,
+        until,
     };
     let sealed = TakenSealed { resource: Some(resource.to_string()) };
-    case.record(stream, Refs::NONE, Body::LeaseTaken(data, sealed));
-    Ok(now(case, resource, &taken))
+    case.record(stream(case.pinned, resource), Refs::NONE, Body::LeaseTaken(data, sealed));
+    now(case, resource, taken)
+}
+
+/// Gives a resource that nobody holds to a holder, alone.
+pub(crate) fn grant(
+    case: &mut Case<'_>,
+    resource: &Resource,
+    holder: HolderId,
+    length: Span,
+) -> Result<LeaseNow, Halt> {
+    let stream = stream(case.pinned, resource);
+    let row = case.view.lease(&stream)?.cloned();
+    if let Some(row) = &row {
+        hold::record_lapses(case, &stream, row)?;
+    }
+    let fence = row.map_or(0, |row| row.fence) + 1;
+    Ok(give(case, resource, &Holder { fence, holder, shared: false, until: case.now + length }))
+}
+
+/// Whether anybody holds a resource.
+pub(crate) fn is_held(case: &Case<'_>, resource: &Resource) -> Result<bool, Halt> {
+    let row = case.view.lease(&stream(case.pinned, resource))?;
+    Ok(row.is_some_and(|row| row.live(case.now).next().is_some()))
+}
+
+/// What is read of a resource.
+pub(crate) fn read(pinned: &Pinned, resource: &Resource) -> Read {
+    Read::Stream(stream(pinned, resource))
 }
 
 /// A lease, as its holder gets it.
-fn now(case: &Case<'_>, resource: &Resource, of: &Holder) -> Reply {
+fn now(case: &Case<'_>, resource: &Resource, of: &Holder) -> LeaseNow {
     let lease = Lease::of(case.pinned, resource, of.fence, of.holder);
-    Reply::Lease(Box::new(LeaseNow { lease, shared: of.shared, until: of.until }))
+    LeaseNow { lease, shared: of.shared, until: of.until }
 }
 
 /// Who holds the resource, something above it or something below it, in a way

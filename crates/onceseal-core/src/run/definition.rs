@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::hash::Hash;
 use crate::json::{self, Limits, Object, Value};
 use crate::pack::Corrupt;
+use crate::run::document::DocumentError;
 
 /// What runs of one kind go through.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub enum State {
         to: BTreeSet<String>,
         /// The one that follows when whoever worked on it is gone.
         interrupted: String,
+        /// Whether none of its tasks is taken meanwhile.
+        idle: bool,
         /// What an operator may ask for, and the state that follows, where that
         /// is not for the program to say.
         commands: BTreeMap<String, Option<String>>,
@@ -55,37 +58,21 @@ pub enum Proving {
     None,
 }
 
-/// Why a document is no definition.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{path}: {problem}")]
-pub struct DefinitionError {
-    /// Where, as `states.paused.to`.
-    pub path: String,
-    /// What is wrong there, and what is right.
-    pub problem: String,
-}
-
-impl DefinitionError {
-    fn new(path: impl Into<String>, problem: impl Into<String>) -> DefinitionError {
-        DefinitionError { path: path.into(), problem: problem.into() }
-    }
-}
-
 impl Definition {
     /// Reads a document: `initial`, `states`, and perhaps `gates` and
     /// `provisional`.
     ///
     /// # Errors
     /// The first thing that is wrong with it.
-    pub fn compile(kind: &str, document: &Object) -> Result<Definition, DefinitionError> {
+    pub fn compile(kind: &str, document: &Object) -> Result<Definition, DocumentError> {
         let definition = Definition::read(kind, document)?;
         check::check(&definition)?;
         Ok(definition)
     }
 
-    fn read(kind: &str, document: &Object) -> Result<Definition, DefinitionError> {
+    fn read(kind: &str, document: &Object) -> Result<Definition, DocumentError> {
         if document.get("kind").is_some() {
-            return Err(DefinitionError::new("kind", "is the name under which the definition stands"));
+            return Err(DocumentError::new("kind", "is the name under which the definition stands"));
         }
         let read = read::document(kind, document)?;
         let mut document = document.clone();
@@ -175,6 +162,12 @@ impl Definition {
     #[must_use]
     pub fn permits(&self, from: &str, to: &str) -> bool {
         matches!(self.states.get(from), Some(State::Living { to: next, .. }) if next.contains(to))
+    }
+
+    /// Whether no task of a run is taken while it is in this state.
+    #[must_use]
+    pub fn is_idle(&self, state: &str) -> bool {
+        !matches!(self.states.get(state), Some(State::Living { idle: false, .. }))
     }
 
     /// The state that follows when whoever worked on a run is gone; `None` if

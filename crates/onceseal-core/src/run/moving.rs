@@ -17,7 +17,7 @@ use crate::stream::StreamId;
 use crate::view::Halt;
 
 /// Why a run stands where it does when whoever worked on it is gone.
-const INTERRUPTED: &str = "operation-interrupted";
+pub(crate) const INTERRUPTED: &str = "operation-interrupted";
 
 /// Move a run on.
 #[derive(Debug, Clone)]

@@ -49,7 +49,7 @@ impl Pack for RequestRow {
 }
 
 /// A request that is being decided.
-pub(super) struct Request<'a> {
+pub(crate) struct Request<'a> {
     id: &'a str,
     stream: StreamId,
     hash: Hash,
@@ -59,7 +59,7 @@ impl<'a> Request<'a> {
     /// A request of this kind in a scope. The hash is of the kind, the scope, the
     /// arguments and who asks: whoever asks for something else, or is somebody
     /// else, makes another request.
-    pub(super) fn new(
+    pub(crate) fn new(
         case: &Case<'_>,
         id: &'a str,
         kind: &str,
@@ -80,7 +80,7 @@ impl<'a> Request<'a> {
 
     /// What was answered to it before, if anything: looked up before anything
     /// else is judged.
-    pub(super) fn replay(&self, case: &Case<'_>) -> Result<Option<Reply>, Halt> {
+    pub(crate) fn replay(&self, case: &Case<'_>) -> Result<Option<Reply>, Halt> {
         if !name::is_request(self.id) {
             return Ok(Some(Code::RequestIdInvalid.into()));
         }
@@ -93,7 +93,7 @@ impl<'a> Request<'a> {
     }
 
     /// Records the answer, and gives it.
-    pub(super) fn answer(self, case: &mut Case<'_>, answered: Answered, now: Standing) -> Reply {
+    pub(crate) fn answer(self, case: &mut Case<'_>, answered: Answered, now: Standing) -> Reply {
         let sealed = AnsweredSealed { id: Some(self.id.to_owned()), request: Some(self.hash) };
         case.record(self.stream, Refs::NONE, Body::RequestAnswered(answered.clone(), sealed));
         Reply::Run(Box::new(RunNow { answered, replayed: false, now }))
@@ -107,7 +107,7 @@ fn replayed(case: &Case<'_>, answered: Answered) -> Result<Reply, Halt> {
 }
 
 /// A run, with the number of its newest event.
-pub(super) fn run<'a>(case: &Case<'a>, id: RunId) -> Result<Option<(u64, &'a RunRow)>, Halt> {
+pub(crate) fn run<'a>(case: &Case<'a>, id: RunId) -> Result<Option<(u64, &'a RunRow)>, Halt> {
     match (case.view.stored(&StreamId::run(id))?, case.view.run(id)?) {
         (Some(stored), Some(row)) => Ok(Some((stored.head.sequence, row))),
         _ => Ok(None),

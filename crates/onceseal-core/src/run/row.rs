@@ -67,7 +67,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    pub(super) fn of(sequence: u64, row: &RunRow) -> Standing {
+    pub(crate) fn of(sequence: u64, row: &RunRow) -> Standing {
         Standing { sequence, state: row.state.clone(), code: row.code.clone(), terminal: row.terminal }
     }
 }

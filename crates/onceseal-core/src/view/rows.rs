@@ -13,6 +13,7 @@ use crate::route::RouteRow;
 use crate::run::{DefinitionRow, DeliveryRow, RequestRow, RunRow};
 use crate::store::StoreRow;
 use crate::stream::{StreamId, Tenant};
+use crate::task::{PlanRow, TaskRow};
 use crate::tool::ToolRow;
 
 /// The row of a stream, if it is of this kind.
@@ -120,6 +121,22 @@ impl View {
     /// As [`View::stored`].
     pub fn delivery(&self, stream: &StreamId) -> Result<Option<&DeliveryRow>, Halt> {
         row!(self, stream, Delivery)
+    }
+
+    /// A task's row.
+    ///
+    /// # Errors
+    /// As [`View::stored`].
+    pub fn task(&self, stream: &StreamId) -> Result<Option<&TaskRow>, Halt> {
+        row!(self, stream, Task)
+    }
+
+    /// The row of a run's plan.
+    ///
+    /// # Errors
+    /// As [`View::stored`].
+    pub fn plan(&self, stream: &StreamId) -> Result<Option<&PlanRow>, Halt> {
+        row!(self, stream, Plan)
     }
 
     /// The store's own row.

@@ -32,6 +32,7 @@ mod refusals;
 mod routes;
 mod running;
 mod single_use;
+mod tasks;
 mod tools;
 
 use calls::{Call, call, identity};

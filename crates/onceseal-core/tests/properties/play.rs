@@ -280,7 +280,12 @@ impl<'r> Play<'r> {
             }
             Reply::Policy { changed, .. } => Say::Policy { changed: *changed },
             Reply::PolicyStale { .. } => unreachable!("prepared under the active policy"),
-            Reply::Operation(_) | Reply::Claimed(..) | Reply::Ask(_) | Reply::Run(_) | Reply::Lease(_) => {
+            Reply::Operation(_)
+            | Reply::Claimed(..)
+            | Reply::Ask(_)
+            | Reply::Run(_)
+            | Reply::Lease(_)
+            | Reply::Task(_) => {
                 unreachable!("no operation or run is asked for")
             }
             Reply::Done { changed } => Say::Done { changed: *changed },

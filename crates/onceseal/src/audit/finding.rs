@@ -50,6 +50,7 @@ codes! {
     ATTEMPT_DIFFERS = "attempt_differs", "An action and the effect it holds say different things.";
     APPROVAL_DIFFERS = "approval_differs", "An approval and its action or answers say different things.";
     RUN_DIFFERS = "run_differs", "A run stands where its definition does not have it.";
+    TASK_DIFFERS = "task_differs", "A task stands where its plan, its lease or the tasks it waits for do not have it.";
     KEY_MISSING = "key_missing", "A stream or event is not found under its key.";
     KEY_EXTRA = "key_extra", "A key leads to something that is not found under it.";
     KEY_DIFFERS = "key_differs", "A key leads to another event.";

@@ -20,6 +20,7 @@ use super::Tally;
 use super::finding::{self as code, Finding};
 
 mod runs;
+mod tasks;
 
 /// Judges a row by the rows it names.
 pub(super) fn judge(
@@ -54,13 +55,12 @@ pub(super) fn judge(
             judge.run(row)
         }
         Row::Lease(row) => {
-            let resource = row.private.resource.as_ref();
-            if resource.is_some_and(|resource| tenant.lease(resource) != stream) {
-                judge.misnamed("its resource");
-            }
+            judge.lease(tenant, row);
             Ok(())
         }
         Row::Delivery(row) => judge.delivery(tenant, row),
+        Row::Task(row) => judge.task(tenant, row),
+        Row::Plan(row) => judge.plan(tenant, row),
         // What their names are made of is in no row.
         Row::Tool(_) | Row::Call(_) | Row::Definition(_) | Row::Request(_) => Ok(()),
         Row::Policy(_) | Row::Store(_) => {

@@ -113,6 +113,13 @@ fn by_row(code: &str, control: &Control, intruder: &Connection) {
             }
             _ => false,
         }),
+        "task_differs" => change_row(control, intruder, |_, row| match row {
+            Row::Task(row) => {
+                row.number += 9;
+                true
+            }
+            _ => false,
+        }),
         "key_missing" => change_key(intruder, Index::State, "DELETE FROM keys WHERE"),
         "key_extra" => {
             change_key(intruder, Index::State, "UPDATE keys SET key = CAST(key || x'00' AS BLOB) WHERE")

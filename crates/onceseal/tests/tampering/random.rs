@@ -2,6 +2,7 @@
 
 mod operations;
 mod runs;
+mod tasks;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -14,7 +15,7 @@ use onceseal::core::effect::{Begin, Finding, Holding, Outcome, Reconcile, Renew,
 use onceseal::core::id::{ActionId, ApprovalId, RunId};
 use onceseal::core::journal::Kind;
 use onceseal::core::json::Object;
-use onceseal::core::lease::Lease;
+use onceseal::core::lease::{Lease, Resource};
 use onceseal::core::reply::{Attempt, Question, Reply};
 use onceseal::core::route::Health;
 use onceseal::core::store::Note;
@@ -26,6 +27,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 use self::operations::{Doing, doing};
 use self::runs::{Going, going};
+use self::tasks::{Working, working};
 use crate::ground::{Ground, audited};
 use crate::sample::{host, policy, wait};
 
@@ -80,6 +82,7 @@ enum Step {
     },
     Operation(Doing),
     Going(Going),
+    Working(Working),
     /// No destination can be reached, for so long that circuits open.
     Outage,
 }
@@ -95,15 +98,18 @@ impl About {
     /// Whether events of this kind are to come about.
     fn brings_about(self, kind: Kind) -> bool {
         use StreamKind as S;
-        let of_runs = matches!(kind.stream(), S::Run | S::Request | S::Definition | S::Lease | S::Delivery);
+        let of_runs = matches!(
+            kind.stream(),
+            S::Run | S::Request | S::Definition | S::Lease | S::Delivery | S::Task | S::Plan
+        );
         of_runs == matches!(self, About::Runs) && kind != Kind::StoreAccepted
     }
 }
 
 fn step(about: About) -> impl Strategy<Value = Step> {
     let (operations, runs) = match about {
-        About::Actions => (30, 4),
-        About::Runs => (4, 80),
+        About::Actions => (30, 2),
+        About::Runs => (4, 60),
     };
     let reach = || prop_oneof![Just(Reach::Ready), Just(Reach::Reserved), Just(Reach::Executing)];
     let name = prop_oneof![Just("pay"), Just("ship"), Just("ping"), Just("wipe")];
@@ -126,6 +132,7 @@ fn step(about: About) -> impl Strategy<Value = Step> {
         2 => (1..4_000u16).prop_map(|seconds| Step::Pass { seconds }),
         operations => doing().prop_map(Step::Operation),
         runs => going().prop_map(Step::Going),
+        runs => working().prop_map(Step::Working),
         4 => Just(Step::Outage),
     ]
 }
@@ -140,6 +147,10 @@ struct World<'a> {
     references: Vec<String>,
     runs: Vec<RunId>,
     leases: Vec<Lease>,
+    /// Those that were taken.
+    tasks: Vec<(RunId, String, Lease)>,
+    /// How many plans were set.
+    revisions: u64,
     /// What the remote was last asked about and knew nothing of.
     absent: Option<(ActionId, Timestamp)>,
 }
@@ -209,6 +220,7 @@ impl World<'_> {
             }
             Step::Operation(doing) => self.operation(doing)?,
             Step::Going(going) => self.going(going)?,
+            Step::Working(working) => self.working(working)?,
             Step::Outage => {
                 self.outage();
                 return None;
@@ -230,6 +242,12 @@ impl World<'_> {
             }
             Reply::Run(now) => self.runs.push(now.answered.run),
             Reply::Lease(now) => self.leases.push(now.lease),
+            Reply::Task(now) => {
+                let lease = now.lease.lease;
+                if let Resource::Task(run, _) = lease.resource {
+                    self.tasks.push((run, now.task, lease));
+                }
+            }
             Reply::Claimed(attempt, _) => self.attempts.push(*attempt),
             Reply::Ask(Question::Remote { asked_at, job }) => self.absent = Some((job.action, asked_at)),
             Reply::ApprovalNeeded { action, approval, .. } => {
@@ -282,9 +300,19 @@ fn do_and_audit(
     steps: &[Step],
 ) -> Result<BTreeSet<Kind>, TestCaseError> {
     wait(control.activate(policy(""), false, None)).expect("active");
-    let (actions, attempts, runs, leases) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let (approvals, references, absent) = (BTreeSet::new(), Vec::new(), None);
-    let mut world = World { control, clock, actions, approvals, attempts, references, runs, leases, absent };
+    let mut world = World {
+        control,
+        clock,
+        actions: Vec::new(),
+        approvals: BTreeSet::new(),
+        attempts: Vec::new(),
+        references: Vec::new(),
+        runs: Vec::new(),
+        leases: Vec::new(),
+        tasks: Vec::new(),
+        revisions: 0,
+        absent: None,
+    };
     for (number, step) in steps.iter().enumerate() {
         world.take(step);
         if number % 16 == 15 {

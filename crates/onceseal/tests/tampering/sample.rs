@@ -8,12 +8,13 @@ use onceseal::core::approval::{Identity, Said};
 use onceseal::core::command::Command;
 use onceseal::core::effect::{Finding, Holding, Outcome, Reconcile, Renew, Settle};
 use onceseal::core::hash::Hash;
-use onceseal::core::id::{ApprovalId, RootId};
+use onceseal::core::id::{ApprovalId, HolderId, RootId};
 use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::core::policy::ActivePolicy;
 use onceseal::core::reply::{Attempt, Reply};
 use onceseal::core::run::{BindChange, Definition, StartRun, Subject, Towards, Transition};
 use onceseal::core::store::Accept;
+use onceseal::core::task::{Plan, PlanTasks, TakeTask};
 use onceseal::core::time::Span;
 use onceseal::store::clock::ManualClock;
 use onceseal::{Control, Error, Failure, Principal};
@@ -97,6 +98,31 @@ fn runs(control: &Control) {
     let bind = BindChange { run, change: "one".to_owned(), request, principal: principal.clone() };
     control.store().run(Command::BindChange(bind)).expect("named");
     assert_eq!(start(Subject::Change("one".to_owned()), "s3"), run, "joined");
+    tasks(control);
+}
+
+/// One task that is worked on, and one that waits for it.
+fn tasks(control: &Control) {
+    let simple = Definition::built_in().into_iter().find(|found| found.kind() == "simple").expect("built in");
+    let (subject, principal) = (Subject::Change("tasks".to_owned()), Principal::agent("bot"));
+    let (root, request, definition) = (RootId([1; 16]), "s1".to_owned(), Arc::new(simple));
+    let start = StartRun { root, definition, subject, request, principal: principal.clone() };
+    let run = match control.store().run(Command::StartRun(Box::new(start))).expect("an answer") {
+        Reply::Run(now) => now.answered.run,
+        other => panic!("no run: {other:?}"),
+    };
+    let (to, code, under) = (Towards::State("running".to_owned()), None, None);
+    let go = Transition { run, to, code, request: "t1".to_owned(), principal: principal.clone(), under };
+    control.store().run(Command::Transition(go)).expect("running");
+    let document = serde_json::json!({"tasks": [{"id": "a"}, {"id": "b", "depends_on": ["a"]}]}).to_string();
+    let Ok(Value::Object(document)) = json::read(document.as_bytes(), &Limits::DATA) else { panic!() };
+    let (plan, request) = (Arc::new(Plan::compile(&document).expect("a plan")), "p1".to_owned());
+    let set = PlanTasks { run, revision: 1, plan, request, principal: principal.clone(), under: None };
+    control.store().run(Command::PlanTasks(Box::new(set))).expect("planned");
+    let (holder, length) = (HolderId([1; 16]), Span::hours(1));
+    let take = TakeTask { run, holder, length, principal };
+    let taken = control.store().run(Command::TakeTask(take)).expect("an answer");
+    assert!(matches!(taken, Reply::Task(_)), "{taken:?}");
 }
 
 fn executions(control: &Control, clock: &ManualClock) {

@@ -3,24 +3,25 @@
 
 use std::collections::BTreeSet;
 
-use super::{Definition, DefinitionError, State};
+use super::{Definition, State};
 use crate::policy::nearest;
+use crate::run::document::DocumentError;
 
-pub(super) fn check(definition: &Definition) -> Result<(), DefinitionError> {
+pub(super) fn check(definition: &Definition) -> Result<(), DocumentError> {
     let Definition { initial, states, .. } = definition;
     exists(definition, "initial", initial)?;
     if definition.is_terminal(initial) {
-        return Err(DefinitionError::new(
+        return Err(DocumentError::new(
             "initial",
             format!("`{initial}` is terminal: a run could do nothing"),
         ));
     }
     for (name, state) in states {
-        let State::Living { to, interrupted, commands } = state else { continue };
+        let State::Living { to, interrupted, commands, .. } = state else { continue };
         let path = |member: &str| format!("states.{name}.{member}");
         if to.is_empty() {
             let problem = "is empty, so a run would end there: say `terminal: true`, or what may follow";
-            return Err(DefinitionError::new(path("to"), problem));
+            return Err(DocumentError::new(path("to"), problem));
         }
         for next in to {
             exists(definition, &path("to"), next)?;
@@ -31,21 +32,21 @@ pub(super) fn check(definition: &Definition) -> Result<(), DefinitionError> {
             exists(definition, &path(&member), next)?;
             if !to.contains(next) {
                 let problem = format!("`{next}` may not follow on `{name}`: add it to `to`, or name another");
-                return Err(DefinitionError::new(path(&member), problem));
+                return Err(DocumentError::new(path(&member), problem));
             }
         }
     }
     let reached = reached(definition, BTreeSet::from([initial.as_str()]), |(from, to)| (from, to));
     if let Some(name) = states.keys().find(|name| !reached.contains(name.as_str())) {
         let problem = format!("is never reached from `{initial}`");
-        return Err(DefinitionError::new(format!("states.{name}"), problem));
+        return Err(DocumentError::new(format!("states.{name}"), problem));
     }
     let ends = states.keys().map(String::as_str).filter(|name| definition.is_terminal(name)).collect();
     let end = self::reached(definition, ends, |(from, to)| (to, from));
     match states.keys().find(|name| !end.contains(name.as_str())) {
         Some(name) => {
             let problem = "is a dead end: no terminal state can be reached from it";
-            Err(DefinitionError::new(format!("states.{name}"), problem))
+            Err(DocumentError::new(format!("states.{name}"), problem))
         }
         None => Ok(()),
     }
@@ -68,11 +69,11 @@ fn reached<'a>(
     }
 }
 
-fn exists(definition: &Definition, path: &str, state: &str) -> Result<(), DefinitionError> {
+fn exists(definition: &Definition, path: &str, state: &str) -> Result<(), DocumentError> {
     if definition.has(state) {
         return Ok(());
     }
     let hint = nearest(state, definition.states.keys().map(String::as_str));
     let hint = hint.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
-    Err(DefinitionError::new(path, format!("`{state}` is no state of this definition{hint}")))
+    Err(DocumentError::new(path, format!("`{state}` is no state of this definition{hint}")))
 }

@@ -2,13 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Definition, DefinitionError, Gate, Proving, State};
+use super::{Definition, Gate, Proving, State};
 use crate::hash::Hash;
 use crate::json::{Object, Value};
-use crate::policy::nearest;
-use crate::run::name;
-
-type Read<T> = Result<T, DefinitionError>;
+use crate::run::document::{DocumentError, Read, known, mapping, named, text};
 
 /// More states nobody oversees.
 const STATES: usize = 64;
@@ -16,9 +13,6 @@ const STATES: usize = 64;
 const GATES: usize = 16;
 /// More commands than this nobody reads.
 const COMMANDS: usize = 32;
-
-/// What a name is.
-const NAME: &str = "is no name: lower-case letters, digits and hyphens, 1 to 128, no hyphen at either end";
 
 /// The document without its text and digest.
 pub(super) fn document(kind: &str, document: &Object) -> Read<Definition> {
@@ -31,7 +25,7 @@ pub(super) fn document(kind: &str, document: &Object) -> Read<Definition> {
     let provisional = match document.get("provisional") {
         None => false,
         Some(Value::Bool(provisional)) => *provisional,
-        Some(_) => return Err(DefinitionError::new("provisional", "must be true or false")),
+        Some(_) => return Err(DocumentError::new("provisional", "must be true or false")),
     };
     Ok(Definition {
         digest: Hash([0; 32]),
@@ -48,31 +42,37 @@ fn state(name: &str, value: &Value) -> Read<State> {
     let path = format!("states.{name}");
     named(&path, name)?;
     let Value::Object(state) = value else { return Err(mapping(&path)) };
-    known(state, &path, &["commands", "interrupted", "terminal", "to"])?;
+    known(state, &path, &["commands", "idle", "interrupted", "terminal", "to"])?;
     match state.get("terminal") {
         None | Some(Value::Bool(false)) => {}
         Some(Value::Bool(true)) if state.len() == 1 => return Ok(State::Terminal),
         Some(Value::Bool(true)) => {
-            return Err(DefinitionError::new(
+            return Err(DocumentError::new(
                 path,
-                "is terminal, so nothing follows on it: it has no `to`, `interrupted` or `commands`",
+                "is terminal, so nothing follows on it: it has no `to`, `idle`, `interrupted` or `commands`",
             ));
         }
         Some(_) => {
-            return Err(DefinitionError::new(format!("{path}.terminal"), "must be true or false"));
+            return Err(DocumentError::new(format!("{path}.terminal"), "must be true or false"));
         }
     }
+    let idle = match state.get("idle") {
+        None => false,
+        Some(Value::Bool(idle)) => *idle,
+        Some(_) => return Err(DocumentError::new(format!("{path}.idle"), "must be true or false")),
+    };
     let interrupted = format!("{path}.interrupted");
     Ok(State::Living {
         to: followers(state, &format!("{path}.to"))?,
         interrupted: text(state, "interrupted", &interrupted)?.to_owned(),
+        idle,
         commands: commands(state, &format!("{path}.commands"))?,
     })
 }
 
 fn followers(state: &Object, path: &str) -> Read<BTreeSet<String>> {
     let Some(Value::List(items)) = state.get("to") else {
-        return Err(DefinitionError::new(
+        return Err(DocumentError::new(
             path,
             "must be the list of states that may follow; a state on which none follows is `terminal: true`",
         ));
@@ -81,8 +81,8 @@ fn followers(state: &Object, path: &str) -> Read<BTreeSet<String>> {
     for item in items {
         match item {
             Value::Text(name) if to.insert(name.clone()) => {}
-            Value::Text(name) => return Err(DefinitionError::new(path, format!("names `{name}` twice"))),
-            _ => return Err(DefinitionError::new(path, "must be a list of names of states")),
+            Value::Text(name) => return Err(DocumentError::new(path, format!("names `{name}` twice"))),
+            _ => return Err(DocumentError::new(path, "must be a list of names of states")),
         }
     }
     Ok(to)
@@ -93,7 +93,7 @@ fn commands(state: &Object, path: &str) -> Read<BTreeMap<String, Option<String>>
         None => return Ok(BTreeMap::new()),
         Some(Value::Object(commands)) if commands.len() <= COMMANDS => commands,
         Some(Value::Object(_)) => {
-            return Err(DefinitionError::new(path, format!("has more than {COMMANDS} commands")));
+            return Err(DocumentError::new(path, format!("has more than {COMMANDS} commands")));
         }
         Some(_) => return Err(mapping(path)),
     };
@@ -103,7 +103,7 @@ fn commands(state: &Object, path: &str) -> Read<BTreeMap<String, Option<String>>
         match to {
             Value::Null => Ok((name.to_owned(), None)),
             Value::Text(to) => Ok((name.to_owned(), Some(to.clone()))),
-            _ => Err(DefinitionError::new(path, "must be the state that follows, or null")),
+            _ => Err(DocumentError::new(path, "must be the state that follows, or null")),
         }
     };
     commands.iter().map(command).collect()
@@ -118,7 +118,7 @@ fn gate(name: &str, value: &Value) -> Read<Gate> {
     let proof = match text(gate, "proof", &path)? {
         "required" => Proving::Required,
         "none" => Proving::None,
-        _ => return Err(DefinitionError::new(path, "must be required or none")),
+        _ => return Err(DocumentError::new(path, "must be required or none")),
     };
     Ok(Gate { proof })
 }
@@ -133,36 +133,10 @@ fn members<'a>(
     let members = match document.get(name) {
         None if !needed => None,
         Some(Value::Object(members)) if members.len() > most => {
-            return Err(DefinitionError::new(name, format!("has more than {most} members")));
+            return Err(DocumentError::new(name, format!("has more than {most} members")));
         }
         Some(Value::Object(members)) => Some(members),
         _ => return Err(mapping(name)),
     };
     Ok(members.into_iter().flat_map(Object::iter))
-}
-
-fn text<'a>(object: &'a Object, member: &str, path: &str) -> Read<&'a str> {
-    match object.get(member) {
-        Some(Value::Text(text)) => Ok(text),
-        Some(_) => Err(DefinitionError::new(path, "must be a text")),
-        None => Err(DefinitionError::new(path, "is missing")),
-    }
-}
-
-fn named(path: &str, text: &str) -> Read<()> {
-    if name::is_plain(text) { Ok(()) } else { Err(DefinitionError::new(path, NAME)) }
-}
-
-fn known(object: &Object, path: &str, known: &[&str]) -> Read<()> {
-    let Some((unknown, _)) = object.iter().find(|(name, _)| !known.contains(name)) else { return Ok(()) };
-    let dot = if path.is_empty() { "" } else { "." };
-    let hint = match nearest(unknown, known.iter().copied()) {
-        Some(meant) => format!("; did you mean `{meant}`?"),
-        None => format!("; known are {}", known.join(", ")),
-    };
-    Err(DefinitionError::new(format!("{path}{dot}{unknown}"), format!("is not known{hint}")))
-}
-
-fn mapping(path: &str) -> DefinitionError {
-    DefinitionError::new(path, "must be a mapping")
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::*;
 
-fn compiled(text: &str) -> Result<Definition, DefinitionError> {
+fn compiled(text: &str) -> Result<Definition, DocumentError> {
     match json::read(text.as_bytes(), &Limits::DATA) {
         Ok(Value::Object(document)) => Definition::compile("job", &document),
         other => panic!("no document: {other:?}"),
@@ -26,9 +26,10 @@ fn every_definition_that_is_built_in_is_this_table() {
                 .map(|(name, to)| format!("{name}>{}", to.unwrap_or("?")))
                 .collect();
             let interrupted = definition.interrupted(state).unwrap_or("-");
+            let idle = if definition.is_idle(state) && !definition.is_terminal(state) { " idle" } else { "" };
             let lines = [
                 format!("    {state:<20} {}", next.join(" ")),
-                format!("{:25}interrupted>{interrupted} {}", "", commands.join(" ")),
+                format!("{:25}interrupted>{interrupted}{idle} {}", "", commands.join(" ")),
             ];
             let _ = writeln!(table, "{}\n{}", lines[0].trim_end(), lines[1].trim_end());
         }

@@ -21,6 +21,7 @@ use crate::sample::host;
 #[derive(Debug, Clone)]
 pub(super) enum Going {
     Start { change: Option<u8>, request: u8 },
+    Run { run: u8, request: u8 },
     Bind { run: u8, change: u8, request: u8 },
     Move { run: u8, state: u8, request: u8 },
     Ask { run: u8, command: u8, request: u8 },
@@ -36,6 +37,7 @@ pub(super) fn going() -> impl Strategy<Value = Going> {
     prop_oneof![
         3 => (proptest::option::of(0..3u8), request.clone())
             .prop_map(|(change, request)| Going::Start { change, request }),
+        2 => (any::<u8>(), request.clone()).prop_map(|(run, request)| Going::Run { run, request }),
         1 => (any::<u8>(), 0..3u8, request.clone())
             .prop_map(|(run, change, request)| Going::Bind { run, change, request }),
         2 => (any::<u8>(), any::<u8>(), request.clone())
@@ -60,6 +62,10 @@ fn design() -> Definition {
     Definition::restore(&text).expect("a definition")
 }
 
+fn simple() -> Definition {
+    Definition::built_in().into_iter().find(|found| found.kind() == "simple").expect("built in")
+}
+
 impl World<'_> {
     pub(super) fn going(&self, going: Going) -> Option<Command> {
         let principal = Principal::agent("bot");
@@ -72,9 +78,13 @@ impl World<'_> {
             Going::Start { change, request: number } => {
                 let unnamed = || Subject::Provisional(Hash([0xbb; 32]));
                 let subject = change.map_or_else(unnamed, |change| Subject::Change(format!("c{change}")));
-                let (definition, request) = (Arc::new(design()), request(number));
+                let definition = if change.is_none_or(|change| change == 0) { design() } else { simple() };
+                let (definition, request) = (Arc::new(definition), request(number));
                 let start = StartRun { root: RootId([1; 16]), definition, subject, request, principal };
                 Command::StartRun(Box::new(start))
+            }
+            Going::Run { run, request } => {
+                step(chosen(&self.runs, run)?, Towards::State("running".to_owned()), request)
             }
             Going::Bind { run, change, request: number } => {
                 let (change, request) = (format!("c{change}"), request(number));

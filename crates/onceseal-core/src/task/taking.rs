@@ -1,0 +1,130 @@
+//! Taking the task that is next.
+
+use crate::action::Principal;
+use crate::case::Case;
+use crate::code::Code;
+use crate::id::{HolderId, RunId};
+use crate::journal::{Body, Refs};
+use crate::lease::{self, Resource};
+use crate::limits;
+use crate::reply::{Refusal, Reply, TaskNow};
+use crate::run::event::AskedBy;
+use crate::stream::StreamId;
+use crate::task::TaskRow;
+use crate::task::claims::Claimed;
+use crate::task::event::TaskTaken;
+use crate::task::queue::{FURTHEST, NEAREST, at_work, in_line};
+use crate::time::Span;
+use crate::view::{Halt, Pinned, Range, Read};
+
+/// Take the task of a run that is next: with the lease on it.
+#[derive(Debug, Clone)]
+pub struct TakeTask {
+    /// The run.
+    pub run: RunId,
+    /// Who takes it: random for each process.
+    pub holder: HolderId,
+    /// The lease on it, unless it is renewed.
+    pub length: Span,
+    /// Who works on it.
+    pub principal: Principal,
+}
+
+pub(crate) fn take(case: &mut Case<'_>, take: &TakeTask) -> Result<Reply, Halt> {
+    let TakeTask { run, length, principal, .. } = take;
+    let field = match () {
+        () if !(limits::LEASE_MIN..=limits::LEASE_MAX).contains(length) => Some("length"),
+        () if !principal.is_fit() => Some("principal"),
+        () => None,
+    };
+    if field.is_some() {
+        return Ok(Refusal { field, ..Refusal::new(Code::OutOfBounds) }.into());
+    }
+    let Some(row) = case.view.run(*run)? else { return Ok(Code::RunUnknown.into()) };
+    if row.terminal {
+        return Ok(Code::RunEnded.into());
+    }
+    let none = |why: &str| Ok(Refusal { reason: Some(why.to_owned()), ..Refusal::new(Code::NoTask) }.into());
+    if case.pinned.definition(row.definition)?.is_idle(&row.state) {
+        return none("the run is idle");
+    }
+    let Some(plan) = case.view.plan(&case.pinned.tenant.plan(*run))? else { return none("no plan") };
+    let working = tasks(case, &at_work(*run))?;
+    if working.len() as u64 >= u64::from(plan.capacity) {
+        return none("capacity");
+    }
+    for most in [NEAREST, FURTHEST] {
+        let line = tasks(case, &in_line(*run, most))?;
+        let is_all = line.len() < most;
+        match first(case, *run, &working, &line)? {
+            Some((stream, task, id)) => return begin(case, take, stream, &task, id),
+            None if is_all => return none(if line.is_empty() { "nothing is queued" } else { "conflicts" }),
+            None => {}
+        }
+    }
+    none("conflicts")
+}
+
+/// The first in line that has room beside those at work. Whoever is before it in
+/// line and has none keeps its place: nobody who would be in its way overtakes.
+fn first(
+    case: &Case<'_>,
+    run: RunId,
+    working: &[(StreamId, TaskRow)],
+    line: &[(StreamId, TaskRow)],
+) -> Result<Option<(StreamId, TaskRow, String)>, Halt> {
+    let mut claimed = Claimed::default();
+    working.iter().for_each(|(_, task)| claimed.add(&task.claims));
+    for (stream, task) in line {
+        // One whose attempts are spent waits for a person, and nobody for it.
+        let Some(id) = task.private.id.clone().filter(|_| task.attempts_left() > 0) else { continue };
+        let has_room = claimed.has_room_for(&task.claims);
+        if has_room && !lease::is_held(case, &Resource::Task(run, id.clone()))? {
+            return Ok(Some((*stream, task.clone(), id)));
+        }
+        claimed.add(&task.claims);
+    }
+    Ok(None)
+}
+
+fn begin(
+    case: &mut Case<'_>,
+    take: &TakeTask,
+    stream: StreamId,
+    task: &TaskRow,
+    id: String,
+) -> Result<Reply, Halt> {
+    let TakeTask { run, holder, length, principal } = take;
+    let Some(text) = case.view.payload(stream, task.spec_at)?.map(|payload| payload.text.clone()) else {
+        return Ok(Code::Erased.into());
+    };
+    let lease = lease::grant(case, &Resource::Task(*run, id.clone()), *holder, *length)?;
+    let by = AskedBy { agent: Some(principal.agent.clone()), user: principal.user.clone() };
+    let data = TaskTaken { fence: lease.lease.fence, holder: *holder };
+    case.record(stream, Refs::NONE, Body::TaskTaken(data, by));
+    let phase = task.phase_name().to_owned();
+    Ok(Reply::Task(Box::new(TaskNow { lease, task: id, phase, spec: text })))
+}
+
+/// The tasks of a range.
+fn tasks(case: &Case<'_>, range: &Range) -> Result<Vec<(StreamId, TaskRow)>, Halt> {
+    let found = case.view.range(range)?;
+    case.view.all(found.iter().map(|stream| Read::Stream(*stream)))?;
+    let mut tasks = Vec::with_capacity(found.len());
+    for stream in found {
+        if let Some(task) = case.view.task(&stream)? {
+            tasks.push((stream, task.clone()));
+        }
+    }
+    Ok(tasks)
+}
+
+/// What is read to take a task.
+pub(crate) fn reads(pinned: &Pinned, take: &TakeTask) -> Vec<Read> {
+    vec![
+        Read::Stream(StreamId::run(take.run)),
+        Read::Stream(pinned.tenant.plan(take.run)),
+        Read::Range(at_work(take.run)),
+        Read::Range(in_line(take.run, NEAREST)),
+    ]
+}

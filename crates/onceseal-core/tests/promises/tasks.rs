@@ -1,0 +1,492 @@
+//! Tasks: which is next, who works on it, by what it moves on, and what a new
+//! plan leaves of it.
+
+use std::sync::Arc;
+
+use onceseal_core::action::Principal;
+use onceseal_core::code::Code;
+use onceseal_core::command::Command;
+use onceseal_core::hash::Hash;
+use onceseal_core::id::{HolderId, RootId, RunId};
+use onceseal_core::journal::Row;
+use onceseal_core::json::{self, Limits, Value};
+use onceseal_core::lease::Lease;
+use onceseal_core::reply::{Refusal, Reply, RunNow, TaskNow};
+use onceseal_core::run::{Definition, RunRow, StartRun, Subject, Towards, Transition};
+use onceseal_core::stream::StreamId;
+use onceseal_core::task::{
+    Blocking, Fact, GrantAttempts, MoveTask, Plan, PlanTasks, QueueTask, TakeTask, TaskRow, TaskState,
+    TaskTo, blockers,
+};
+use onceseal_core::time::Span;
+
+use crate::calls::identity;
+use crate::world::World;
+use crate::{pay_world, refused};
+
+const MINUTE: Span = Span::minutes(1);
+
+pub(crate) fn plan(document: &str) -> Arc<Plan> {
+    let Ok(Value::Object(document)) = json::read(document.as_bytes(), &Limits::DATA) else {
+        panic!("no document: {document}")
+    };
+    Arc::new(Plan::compile(&document).expect("a plan"))
+}
+
+fn fact(by: &str) -> Fact {
+    let (kind, environment) = ("checked".to_owned(), "sandbox".to_owned());
+    Fact { kind, hash: Hash([7; 32]), environment, produced_by: by.to_owned() }
+}
+
+fn stopped(state: TaskState, code: &str) -> TaskTo {
+    TaskTo::Stopped { state, code: code.to_owned(), fact: None }
+}
+
+/// A run whose tasks are tried, and a way to say what happens to them.
+struct Job<'w> {
+    world: World<'w>,
+    run: RunId,
+    requests: u32,
+}
+
+impl Job<'_> {
+    fn begin() -> Job<'static> {
+        let mut world = pay_world();
+        let definition = Definition::built_in().into_iter().find(|found| found.kind() == "simple");
+        let (subject, principal) = (Subject::Change("c".to_owned()), Principal::agent("bot"));
+        let (root, request) = (RootId([1; 16]), "start".to_owned());
+        let definition = Arc::new(definition.expect("built in"));
+        let start = StartRun { root, definition, subject, request, principal };
+        let run = now(world.run(Command::StartRun(Box::new(start)))).answered.run;
+        let mut job = Job { world, run, requests: 0 };
+        job.go("running");
+        job
+    }
+
+    fn with(document: &str) -> Job<'static> {
+        let mut job = Job::begin();
+        now(job.plan(1, document));
+        job
+    }
+
+    fn request(&mut self) -> String {
+        self.requests += 1;
+        format!("r{}", self.requests)
+    }
+
+    fn go(&mut self, state: &str) {
+        let (to, principal, request) =
+            (Towards::State(state.to_owned()), Principal::agent("bot"), self.request());
+        let go = Transition { run: self.run, to, code: None, request, principal, under: None };
+        now(self.world.run(Command::Transition(go)));
+    }
+
+    fn plan(&mut self, revision: u64, document: &str) -> Reply {
+        let (run, plan, request) = (self.run, plan(document), self.request());
+        let set = PlanTasks { run, revision, plan, request, principal: Principal::agent("bot"), under: None };
+        self.world.run(Command::PlanTasks(Box::new(set)))
+    }
+
+    fn try_take(&mut self, holder: u8) -> Reply {
+        let (holder, principal) = (HolderId([holder; 16]), Principal::agent("worker"));
+        self.world.run(Command::TakeTask(TakeTask { run: self.run, holder, length: MINUTE, principal }))
+    }
+
+    #[track_caller]
+    fn take(&mut self) -> TaskNow {
+        match self.try_take(1) {
+            Reply::Task(task) => *task,
+            other => panic!("no task: {other:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn none(&mut self) -> String {
+        let refusal = refused(self.try_take(1));
+        assert_eq!(refusal.code, Code::NoTask);
+        refusal.reason.expect("why")
+    }
+
+    fn to(&mut self, task: &str, to: TaskTo, under: &Lease) -> Reply {
+        let (request, principal) = (self.request(), Principal::agent("controller"));
+        let (run, task, under) = (self.run, task.to_owned(), under.clone());
+        self.world.run(Command::MoveTask(Box::new(MoveTask { run, task, to, request, principal, under })))
+    }
+
+    #[track_caller]
+    fn pass(&mut self, task: &TaskNow) -> String {
+        self.world.now = self.world.now + Span::millis(1);
+        let lease = task.lease.lease.clone();
+        now(self.to(&task.task, TaskTo::Validating(fact("worker")), &lease));
+        now(self.to(&task.task, TaskTo::Passed(fact("ci")), &lease)).answered.state
+    }
+
+    #[track_caller]
+    fn stop(&mut self, task: &TaskNow, state: TaskState, code: &str) {
+        now(self.to(&task.task, stopped(state, code), &task.lease.lease));
+    }
+
+    fn queue(&mut self, task: &str) -> Reply {
+        let (request, principal) = (self.request(), Principal::agent("controller"));
+        let (run, task) = (self.run, task.to_owned());
+        self.world.run(Command::QueueTask(QueueTask { run, task, request, principal }))
+    }
+
+    fn task(&self, id: &str) -> TaskRow {
+        match self.world.row(&self.world.pinned.tenant.task(self.run, id)) {
+            Some(Row::Task(row)) => row.clone(),
+            other => panic!("no task: {other:?}"),
+        }
+    }
+
+    fn state(&self, id: &str) -> TaskState {
+        self.task(id).state
+    }
+
+    fn run_row(&self) -> RunRow {
+        match self.world.row(&StreamId::run(self.run)) {
+            Some(Row::Run(row)) => row.clone(),
+            other => panic!("no run: {other:?}"),
+        }
+    }
+
+    /// Until every lease is over.
+    fn outlast(&mut self) {
+        self.world.now = self.world.now + MINUTE + Span::micros(1);
+    }
+
+    fn sweep(&mut self, task: &str) {
+        let resource = format!("run/{}/task/{task}", self.run);
+        let stream = self.world.pinned.tenant.lease(&resource);
+        self.world.run(Command::Lapse(stream));
+    }
+}
+
+#[track_caller]
+fn now(reply: Reply) -> RunNow {
+    match reply {
+        Reply::Run(now) => *now,
+        other => panic!("no run: {other:?}"),
+    }
+}
+
+const CHAIN: &str = r#"{"tasks":[
+    {"id":"a"},{"id":"b","depends_on":["a"]},{"id":"c","depends_on":["a","b"]}]}"#;
+
+#[test]
+fn a_task_waits_for_all_that_it_depends_on() {
+    let mut job = Job::with(CHAIN);
+    assert_eq!([job.state("a"), job.state("b")], [TaskState::Queued, TaskState::Pending]);
+    for id in ["a", "b", "c"] {
+        let task = job.take();
+        assert_eq!(task.task, id);
+        assert_eq!(job.none(), "nothing is queued");
+        assert_eq!(job.pass(&task), "verified");
+    }
+    assert_eq!(job.none(), "nothing is queued");
+    job.world.check();
+}
+
+#[test]
+fn a_task_goes_through_its_phases_by_facts_that_its_worker_does_not_stand_for() {
+    let mut job = Job::with(r#"{"tasks":[{"id":"a","phases":["red","green"],"input":{"goal":"x"}}]}"#);
+    let task = job.take();
+    assert_eq!((task.phase.as_str(), task.spec.contains("\"goal\":\"x\"")), ("red", true));
+    let lease = task.lease.lease.clone();
+    let early = refused(job.to("a", TaskTo::Passed(fact("ci")), &lease));
+    assert_eq!(early.code, Code::TransitionForbidden, "nothing was looked at yet");
+    now(job.to("a", TaskTo::Validating(fact("worker")), &lease));
+    let claim = refused(job.to("a", TaskTo::Passed(fact("worker")), &lease));
+    assert_eq!((claim.code, claim.field), (Code::FactClaimed, Some("produced_by")));
+    assert_eq!(now(job.to("a", TaskTo::Passed(fact("ci")), &lease)).answered.state, "running");
+    assert_eq!(job.task("a").phase_name(), "green");
+    assert_eq!(job.pass(&task), "verified");
+    let after = refused(job.to("a", TaskTo::Validating(fact("worker")), &lease));
+    assert_eq!(after.code, Code::LeaseFenced, "whoever is done holds it no more");
+    job.world.check();
+}
+
+#[test]
+fn one_worker_at_a_time_has_a_task() {
+    let mut job = Job::with(r#"{"tasks":[{"id":"a"}]}"#);
+    let first = job.take();
+    assert_eq!(refused(job.try_take(2)).code, Code::NoTask);
+    job.outlast();
+    // Its lease is over, and nobody said so yet: what it reports is refused.
+    let late = job.to("a", TaskTo::Validating(fact("worker")), &first.lease.lease);
+    assert_eq!(refused(late).code, Code::LeaseFenced);
+    job.sweep("a");
+    assert_eq!(job.state("a"), TaskState::Ready);
+    let second = job.take();
+    assert!(second.lease.lease.fence > first.lease.lease.fence);
+    assert_eq!(job.pass(&second), "verified");
+    job.world.check();
+}
+
+#[test]
+fn an_interrupted_task_goes_before_all_in_line_as_often_as_its_attempts_allow() {
+    let mut job = Job::with(r#"{"capacity":1,"tasks":[{"id":"a","attempts":2},{"id":"b"}]}"#);
+    for _ in 0..3 {
+        assert_eq!(job.take().task, "a");
+        job.outlast();
+        job.sweep("a");
+    }
+    assert_eq!((job.state("a"), job.task("a").attempts_left()), (TaskState::Retryable, 0));
+    let spent = refused(job.queue("a"));
+    assert_eq!(
+        (spent.code, spent.reason.as_deref()),
+        (Code::AttemptsSpent, Some("work operation-interrupted"))
+    );
+    assert_eq!(job.take().task, "b", "the others go on");
+    let run = job.run;
+    let grant = |person: &str| {
+        let (person, reason) = (identity(person), "the host is mended".to_owned());
+        Command::GrantAttempts(GrantAttempts { run, task: "a".to_owned(), person, reason })
+    };
+    assert_eq!(refused(job.world.run(grant("os:somebody"))).code, Code::NotOperator);
+    assert_eq!(job.world.run(grant("os:owner")), Reply::Done { changed: true });
+    assert_eq!(job.world.run(grant("os:owner")), Reply::Done { changed: false });
+    assert_eq!(now(job.queue("a")).answered.state, "queued");
+    job.world.check();
+}
+
+#[test]
+fn tasks_that_are_in_each_others_way_do_not_run_together_and_keep_their_order() {
+    let mut job = Job::with(
+        r#"{"capacity":9,"tasks":[
+        {"id":"writes","writes":["src/a"]},
+        {"id":"below","writes":["src/a/b"]},
+        {"id":"reads-below","reads":["src/a/b/c"]},
+        {"id":"beside","writes":["src/ab"]},
+        {"id":"reader","reads":["docs"]},
+        {"id":"other-reader","reads":["docs/x"]},
+        {"id":"writer","writes":["docs/x/y"]},
+        {"id":"late-reader","reads":["docs/x/y"]},
+        {"id":"db","resources":["db"]},
+        {"id":"db-too","resources":["db"]},
+        {"id":"apart","conflicts":["db-too"]}]}"#,
+    );
+    let mut taken = Vec::new();
+    while let Reply::Task(task) = job.try_take(1) {
+        taken.push(*task);
+    }
+    let ids: Vec<_> = taken.iter().map(|task| task.task.as_str()).collect();
+    // `late-reader` does not overtake `writer`, nor `apart` the one it must not run beside.
+    assert_eq!(ids, ["writes", "beside", "reader", "other-reader", "db"]);
+    assert_eq!(job.none(), "conflicts");
+    job.pass(&taken[0]);
+    assert_eq!(job.take().task, "below");
+    for reader in [2, 3] {
+        job.pass(&taken[reader]);
+    }
+    assert_eq!(job.take().task, "writer");
+    job.pass(&taken[4]);
+    let next = job.take();
+    assert_eq!(next.task, "db-too");
+    job.pass(&next);
+    assert_eq!(job.take().task, "apart");
+    job.world.check();
+}
+
+#[test]
+fn no_more_run_together_than_the_plan_says() {
+    let mut job = Job::with(r#"{"capacity":2,"tasks":[{"id":"a"},{"id":"b"},{"id":"c"}]}"#);
+    let (first, _) = (job.take(), job.take());
+    assert_eq!(job.none(), "capacity");
+    job.pass(&first);
+    assert_eq!(job.take().task, "c");
+    job.world.check();
+}
+
+#[test]
+fn no_task_is_taken_while_its_run_is_idle_and_none_moves_once_it_has_ended() {
+    let mut job = Job::with(CHAIN);
+    job.go("paused");
+    assert_eq!(job.none(), "the run is idle");
+    job.go("running");
+    let task = job.take();
+    job.go("cancelled");
+    assert_eq!(refused(job.try_take(1)).code, Code::RunEnded);
+    let late = job.to("a", TaskTo::Validating(fact("worker")), &task.lease.lease);
+    assert_eq!(refused(late).code, Code::RunEnded);
+    assert_eq!(refused(job.plan(2, CHAIN)).code, Code::RunEnded);
+    job.world.check();
+}
+
+#[test]
+fn what_a_new_plan_leaves_unchanged_goes_on_and_what_rests_on_a_change_begins_anew() {
+    let mut job = Job::with(
+        r#"{"tasks":[{"id":"a"},{"id":"b","depends_on":["a"]},{"id":"x"},{"id":"y"},{"id":"gone"}]}"#,
+    );
+    for id in ["a", "x"] {
+        let task = job.take();
+        assert_eq!(task.task, id);
+        job.pass(&task);
+    }
+    let (y, gone, b) = (job.take(), job.take(), job.take());
+    assert_eq!((y.task.as_str(), gone.task.as_str(), b.task.as_str()), ("y", "gone", "b"));
+    job.pass(&b);
+    let next = r#"{"tasks":[{"id":"x"},{"id":"a","attempts":5},{"id":"b","depends_on":["a"]},{"id":"y"},{"id":"new"}]}"#;
+    now(job.plan(2, next));
+    let state = |id| job.state(id);
+    assert_eq!([state("x"), state("y")], [TaskState::Verified, TaskState::Running], "unchanged");
+    assert_eq!([state("a"), state("b")], [TaskState::Queued, TaskState::Pending], "b rests on a");
+    assert_eq!([state("gone"), state("new")], [TaskState::Closed, TaskState::Queued]);
+    let late = job.to("gone", TaskTo::Validating(fact("worker")), &gone.lease.lease);
+    assert_eq!(refused(late).code, Code::TaskClosed);
+    assert_eq!(job.pass(&y), "verified", "whoever works on what is unchanged goes on");
+    assert_eq!([job.take().task, job.take().task], ["a", "new"]);
+    job.world.check();
+}
+
+#[test]
+fn whoever_works_on_a_task_that_changed_is_fenced() {
+    let mut job = Job::with(r#"{"tasks":[{"id":"a"}]}"#);
+    let old = job.take();
+    now(job.plan(2, r#"{"tasks":[{"id":"a","input":{"more":true}}]}"#));
+    let late = job.to("a", TaskTo::Validating(fact("worker")), &old.lease.lease);
+    assert_eq!(refused(late).code, Code::LeaseFenced);
+    let new = job.take();
+    assert_eq!(job.pass(&new), "verified");
+    job.world.check();
+}
+
+#[test]
+fn attempts_are_counted_over_new_revisions_and_rollbacks() {
+    let document = |n: u32| format!(r#"{{"tasks":[{{"id":"a","attempts":2,"input":{{"n":{n}}}}}]}}"#);
+    let mut job = Job::with(&document(0));
+    for revision in 2..4_u64 {
+        let task = job.take();
+        job.stop(&task, TaskState::Repairable, "broken");
+        // Forth, and back to what it was first.
+        now(job.plan(revision, &document(u32::from(revision == 2))));
+    }
+    assert_eq!(job.none(), "conflicts", "no attempt is left, whatever the plan");
+    let blockers = blockers(
+        &job.run_row(),
+        &Definition::built_in().into_iter().find(|found| found.kind() == "simple").expect("built in"),
+        &[job.task("a")],
+    );
+    let found: Vec<_> = blockers.iter().map(|it| (it.blocking, it.task, it.code.as_str())).collect();
+    assert_eq!(found, [(Blocking::Decision, Some(0), "attempts_spent")]);
+    job.world.check();
+}
+
+#[test]
+fn each_cause_and_phase_has_attempts_of_its_own() {
+    let mut job = Job::with(r#"{"tasks":[{"id":"a","attempts":1,"phases":["one","two"]}]}"#);
+    for (state, code) in [
+        (TaskState::Retryable, "flaky"),
+        (TaskState::Repairable, "wrong"),
+        (TaskState::Paused, "asked"),
+        (TaskState::ApprovalNeeded, "scope"),
+    ] {
+        let task = job.take();
+        job.stop(&task, state, code);
+        assert_eq!(now(job.queue("a")).answered.state, "queued");
+    }
+    let task = job.take();
+    assert_eq!(job.pass(&task), "running");
+    job.stop(&task, TaskState::Retryable, "flaky");
+    now(job.queue("a"));
+    let task = job.take();
+    job.stop(&task, TaskState::Retryable, "flaky");
+    assert_eq!(refused(job.queue("a")).code, Code::AttemptsSpent);
+    job.world.check();
+}
+
+#[test]
+fn a_plan_is_set_once_for_a_revision_and_revisions_only_grow() {
+    let mut job = Job::begin();
+    assert_eq!(job.none(), "no plan");
+    now(job.plan(3, CHAIN));
+    let events = job.world.events.len();
+    now(job.plan(3, CHAIN));
+    assert_eq!(job.world.events.len(), events + 1, "nothing but the request");
+    assert_eq!(refused(job.plan(3, r#"{"tasks":[]}"#)).code, Code::PlanConflict);
+    assert_eq!(refused(job.plan(2, CHAIN)).code, Code::DeliveryOld);
+    for revision in [0, 1 << 53] {
+        assert_eq!(refused(job.plan(revision, CHAIN)).code, Code::OutOfBounds);
+    }
+    job.world.check();
+}
+
+#[test]
+fn a_run_with_gates_is_planned_for_its_newest_delivery() {
+    let mut world = pay_world();
+    let definition = Definition::built_in().into_iter().find(|found| found.kind() == "delivery");
+    let (subject, principal) = (Subject::Change("c".to_owned()), Principal::agent("bot"));
+    let (root, request) = (RootId([1; 16]), "start".to_owned());
+    let start =
+        StartRun { root, definition: Arc::new(definition.expect("built in")), subject, request, principal };
+    let run = now(world.run(Command::StartRun(Box::new(start)))).answered.run;
+    let mut job = Job { world, run, requests: 0 };
+    assert_eq!(refused(job.plan(1, CHAIN)).code, Code::DeliveryUnbound);
+}
+
+#[test]
+fn everything_that_stands_in_the_way_is_told_at_once() {
+    let mut job = Job::with(
+        r#"{"capacity":9,"tasks":[{"id":"a"},{"id":"b"},{"id":"c"},{"id":"d"},
+        {"id":"e","depends_on":["a"]},{"id":"f","conflicts":["d"]}]}"#,
+    );
+    let taken = [job.take(), job.take(), job.take(), job.take()];
+    job.stop(&taken[0], TaskState::ApprovalNeeded, "scope");
+    job.stop(&taken[1], TaskState::Retryable, "route_open");
+    job.stop(&taken[2], TaskState::Failed, "impossible");
+    let tasks: Vec<_> = ["a", "b", "c", "d", "e", "f"].map(|id| job.task(id)).into();
+    let simple = Definition::built_in().into_iter().find(|found| found.kind() == "simple").expect("built in");
+    let found = blockers(&job.run_row(), &simple, &tasks);
+    let found: Vec<_> = found.iter().map(|it| (it.blocking, it.task, it.code.as_str())).collect();
+    let expected = [
+        (Blocking::Decision, Some(0), "scope"),
+        (Blocking::Capability, Some(1), "route_open"),
+        (Blocking::Decision, Some(2), "impossible"),
+        (Blocking::Waiting, Some(4), "dependencies"),
+        (Blocking::Waiting, Some(5), "turn"),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_replay_is_answered_as_the_first_time_and_another_request_is_refused() {
+    let mut job = Job::with(r#"{"tasks":[{"id":"a"}]}"#);
+    let task = job.take();
+    let lease = task.lease.lease.clone();
+    let run = job.run;
+    let go = |to: TaskTo| {
+        let (run, task, under) = (run, "a".to_owned(), lease.clone());
+        let (request, principal) = ("one".to_owned(), Principal::agent("controller"));
+        Command::MoveTask(Box::new(MoveTask { run, task, to, request, principal, under }))
+    };
+    let first = now(job.world.run(go(TaskTo::Validating(fact("worker")))));
+    job.outlast();
+    let again = now(job.world.run(go(TaskTo::Validating(fact("worker")))));
+    assert_eq!((again.replayed, &again.answered), (true, &first.answered), "whatever became of the lease");
+    let other = refused(job.world.run(go(TaskTo::Validating(fact("other")))));
+    assert_eq!(other.code, Code::RequestIdConflict);
+    job.world.check();
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_member() {
+    let mut job = Job::with(r#"{"tasks":[{"id":"a"},{"id":"b"}]}"#);
+    let (a, b) = (job.take(), job.take());
+    let mut refuse = |task: &str, to: TaskTo, under: &Lease| -> Refusal { refused(job.to(task, to, under)) };
+    let lease = &a.lease.lease;
+    for bad in [
+        Fact { kind: "No Name".to_owned(), ..fact("worker") },
+        Fact { environment: String::new(), ..fact("worker") },
+        Fact { produced_by: "a\nb".to_owned(), ..fact("worker") },
+    ] {
+        assert_eq!(refuse("a", TaskTo::Validating(bad), lease).field, Some("fact"));
+    }
+    assert_eq!(refuse("a", stopped(TaskState::Paused, ""), lease).field, Some("code"));
+    for state in [TaskState::Verified, TaskState::Queued, TaskState::Closed, TaskState::Running] {
+        assert_eq!(refuse("a", stopped(state, "x"), lease).code, Code::TransitionForbidden);
+    }
+    assert_eq!(refuse("a", stopped(TaskState::Paused, "x"), &b.lease.lease).code, Code::LeaseFenced);
+    assert_eq!(refuse("z", stopped(TaskState::Paused, "x"), lease).code, Code::TaskUnknown);
+    assert_eq!(refused(job.queue("a")).code, Code::TransitionForbidden, "it has not stopped");
+    job.world.check();
+}
