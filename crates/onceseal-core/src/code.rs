@@ -273,6 +273,25 @@ codes! {
     AttemptsSpent = 148 => "attempts_spent", Never,
         "this was attempted as often as the plan allows; an operator may grant more";
 
+    /// No such handoff.
+    HandoffUnknown = 149 => "handoff_unknown", Never,
+        "no handoff of this resource has this receipt";
+    /// The receipt names another handoff.
+    HandoffConflict = 150 => "handoff_conflict", Never,
+        "this receipt names another handoff; one receipt names one";
+    /// Another handoff of the resource is prepared.
+    HandoffPrepared = 151 => "handoff_prepared", Later,
+        "another handoff of this resource is prepared; accept or withdraw that one first";
+    /// It was accepted by somebody else, or withdrawn.
+    HandoffOver = 152 => "handoff_over", Never,
+        "this handoff was accepted by somebody else or withdrawn";
+    /// The resource went elsewhere since.
+    HandoffStale = 153 => "handoff_stale", Never,
+        "somebody else has taken the resource since the handoff was prepared; prepare another";
+    /// Facts must be an object.
+    FactsInvalid = 154 => "facts_invalid", Never,
+        "the facts of a handoff are a JSON object of at most 64 KiB";
+
     /// Somebody else holds the resource.
     LeaseHeld = 133 => "lease_held", Later,
         "somebody else holds this resource, or a part of it; take it once their lease has ended";

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::action::{Acquire, Run};
 use crate::approval::{Answer, Revocation};
 use crate::effect::{Begin, Reconcile, Renew, Reserve, Resolve, Settle};
+use crate::handoff::{AcceptHandoff, PrepareHandoff, WithdrawHandoff};
 use crate::hash::Hash;
 use crate::id::{ActionId, ApprovalId, ReceiptId, RunId, uuid_v7};
 use crate::lease::{AcquireLease, CommitLease, InterruptLease, RenewLease};
@@ -112,6 +113,12 @@ pub enum Command {
     CommitLease(CommitLease),
     /// Give a lease up without an outcome.
     InterruptLease(InterruptLease),
+    /// Prepare a handoff.
+    PrepareHandoff(Box<PrepareHandoff>),
+    /// Accept a handoff.
+    AcceptHandoff(AcceptHandoff),
+    /// Let nobody accept a handoff.
+    WithdrawHandoff(WithdrawHandoff),
     /// Make a contract of a tool active, or active no more.
     Declare(Declare),
     /// Record the tenant's first event, once.

@@ -11,7 +11,7 @@ use crate::reply::Reply;
 use crate::stream::{StreamId, StreamKind, Tenant};
 use crate::time::Timestamp;
 use crate::view::{Halt, Pinned, Read, View};
-use crate::{action, approval, effect, lease, operation, policy, route, run, store, task, tool};
+use crate::{action, approval, effect, handoff, lease, operation, policy, route, run, store, task, tool};
 
 /// Decides a command. Pure: the same arguments give the same verdict.
 ///
@@ -62,6 +62,9 @@ pub fn decide(pinned: &Pinned, view: &View, command: &Stamped, now: Timestamp) -
         Command::RenewLease(renew) => lease::renew(&mut case, renew),
         Command::CommitLease(commit) => lease::commit(&mut case, commit),
         Command::InterruptLease(interrupt) => lease::interrupt(&mut case, interrupt),
+        Command::PrepareHandoff(prepare) => handoff::prepare(&mut case, prepare),
+        Command::AcceptHandoff(accept) => handoff::accept(&mut case, accept),
+        Command::WithdrawHandoff(withdraw) => handoff::withdraw(&mut case, withdraw),
         Command::Create => store::create(&mut case),
     }?;
     Ok(case.verdict(reply))
@@ -142,6 +145,13 @@ pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
         Command::RenewLease(renew) => vec![held(tenant, &renew.lease)],
         Command::CommitLease(commit) => vec![held(tenant, &commit.lease)],
         Command::InterruptLease(interrupt) => vec![held(tenant, &interrupt.lease)],
+        Command::PrepareHandoff(prepare) => {
+            handoff::prepare_reads(pinned, &prepare.resource, prepare.receipt)
+        }
+        Command::AcceptHandoff(accept) => handoff::accept_reads(pinned, accept),
+        Command::WithdrawHandoff(withdraw) => {
+            handoff::prepare_reads(pinned, &withdraw.resource, withdraw.receipt)
+        }
         Command::Note(_) => vec![],
     }
 }
@@ -223,6 +233,10 @@ pub fn evolve(
         (StreamKind::Task, Some(Row::Task(row))) => Row::Task(task::evolve(Some(row), sequence, at, event)?),
         (StreamKind::Plan, None) => Row::Plan(task::evolve_plan(None, at, event)?),
         (StreamKind::Plan, Some(Row::Plan(row))) => Row::Plan(task::evolve_plan(Some(row), at, event)?),
+        (StreamKind::Handoff, None) => Row::Handoff(handoff::evolve(None, at, event)?),
+        (StreamKind::Handoff, Some(Row::Handoff(row))) => {
+            Row::Handoff(handoff::evolve(Some(row), at, event)?)
+        }
         (StreamKind::Request, None) => Row::Request(run::evolve_request(None, at, event)?),
         (StreamKind::Request, Some(Row::Request(row))) => {
             Row::Request(run::evolve_request(Some(row), at, event)?)

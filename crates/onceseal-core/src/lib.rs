@@ -14,6 +14,7 @@ pub mod code;
 pub mod command;
 pub mod decide;
 pub mod effect;
+pub mod handoff;
 pub mod hash;
 pub mod id;
 pub mod journal;

@@ -44,6 +44,8 @@ word! {
         Task = 15 => "task",
         /// The tasks of a run together.
         Plan = 16 => "plan",
+        /// Control of a resource that passes from one holder to another.
+        Handoff = 17 => "handoff",
     }
 }
 
@@ -206,6 +208,12 @@ impl Tenant {
     #[must_use]
     pub fn plan(&self, run: RunId) -> StreamId {
         self.named(StreamKind::Plan, &run.to_string())
+    }
+
+    /// The stream of a handoff, by its receipt's digest.
+    #[must_use]
+    pub fn handoff(&self, receipt: Hash) -> StreamId {
+        self.named(StreamKind::Handoff, &receipt.to_string())
     }
 
     /// Where a run is found: blinded like a stream's name.

@@ -3,6 +3,7 @@
 use crate::action::event as action;
 use crate::approval::event as approval;
 use crate::effect::event as effect;
+use crate::handoff::event as handoff;
 use crate::id::{ActionId, ApprovalId, ReceiptId};
 use crate::lease::event as lease;
 use crate::operation::event as operation;
@@ -232,4 +233,10 @@ kinds! {
         task::Dropped, Nothing;
     PlanSet = 160 => "plan.set", "A run's plan was set.",
         task::Planned, run::AskedBy;
+    HandoffPrepared = 170 => "handoff.prepared", "A resource is to be handed over; the facts are the payload.",
+        handoff::Prepared, handoff::PreparedSealed;
+    HandoffAccepted = 171 => "handoff.accepted", "Somebody has the resource that was handed over.",
+        handoff::Accepted, run::AskedBy;
+    HandoffWithdrawn = 172 => "handoff.withdrawn", "The resource is not handed over.",
+        handoff::Withdrawn, operation::PersonSaid;
 }

@@ -3,6 +3,7 @@
 use crate::action::ActionRow;
 use crate::approval::ApprovalRow;
 use crate::effect::EffectRow;
+use crate::handoff::HandoffRow;
 use crate::hash::Hash;
 use crate::journal::{Body, Event, Kind};
 use crate::lease::LeaseRow;
@@ -70,6 +71,8 @@ pub enum Row {
     Task(TaskRow),
     /// A run's plan.
     Plan(PlanRow),
+    /// A resource that is handed over.
+    Handoff(HandoffRow),
 }
 
 word! {
@@ -117,6 +120,8 @@ word! {
         Queue = 20 => "queue",
         /// Task → tasks that wait for it.
         Dependent = 21 => "dependent",
+        /// A resource, blinded → the handoff that is prepared of it.
+        Handoff = 22 => "handoff",
     }
 }
 
@@ -168,6 +173,7 @@ impl Row {
             Row::Lease(row) => row.keys(),
             Row::Delivery(row) => row.keys(),
             Row::Task(row) => row.keys(),
+            Row::Handoff(row) => row.keys(),
             Row::Policy(_)
             | Row::Store(_)
             | Row::Tool(_)
@@ -213,6 +219,7 @@ impl Row {
             Row::Delivery(row) => row.created_at,
             Row::Task(row) => row.updated_at,
             Row::Plan(row) => row.updated_at,
+            Row::Handoff(row) => row.updated_at,
         }
     }
 
@@ -234,6 +241,7 @@ impl Row {
             Row::Request(row) => (row.packed(), row.private.packed()),
             Row::Delivery(row) => (row.packed(), row.private.packed()),
             Row::Task(row) => (row.packed(), row.private.packed()),
+            Row::Handoff(row) => (row.packed(), row.private.packed()),
             Row::Plan(row) => (row.packed(), Vec::new()),
         }
     }
@@ -273,6 +281,9 @@ impl Row {
             }
             StreamKind::Task => {
                 Row::Task(TaskRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
+            }
+            StreamKind::Handoff => {
+                Row::Handoff(HandoffRow { private: Pack::unpacked(private)?, ..Pack::unpacked(open)? })
             }
             // These have no private half.
             _ if !private.is_empty() => return Err(Corrupt("private half")),
@@ -329,6 +340,7 @@ impl Event {
             Body::DefinitionAdded(_, sealed) => sealed.text,
             Body::LeaseCommitted(_, sealed) => sealed.outcome,
             Body::TaskAdded(_, sealed) => sealed.text,
+            Body::HandoffPrepared(_, sealed) => sealed.facts,
             Body::ActionAnswered(..)
             | Body::EffectAcquired(..)
             | Body::EffectQueued(..)
@@ -364,6 +376,8 @@ impl Event {
             | Body::TaskGranted(..)
             | Body::TaskDropped(..)
             | Body::PlanSet(..)
+            | Body::HandoffAccepted(..)
+            | Body::HandoffWithdrawn(..)
             | Body::LeaseTaken(..)
             | Body::LeaseInterrupted(..)
             | Body::LeaseLapsed(..)
@@ -395,7 +409,8 @@ impl Kind {
             130..140 => StreamKind::Lease,
             140..150 => StreamKind::Delivery,
             150..160 => StreamKind::Task,
-            160.. => StreamKind::Plan,
+            160..170 => StreamKind::Plan,
+            170.. => StreamKind::Handoff,
         }
     }
 }

@@ -174,13 +174,18 @@ pub(crate) fn interrupt(case: &mut Case<'_>, interrupt: &InterruptLease) -> Resu
 
 /// Ends every lease on a resource: what was done under them is done.
 pub(crate) fn end_all(case: &mut Case<'_>, resource: &Resource) -> Result<(), Halt> {
-    let stream = stream(case.pinned, resource);
-    let Some(row) = case.view.lease(&stream)? else { return Ok(()) };
-    let fences: Vec<u64> = row.holders.iter().map(|holder| holder.fence).collect();
-    for fence in fences {
-        case.record(stream, Refs::NONE, Body::LeaseInterrupted(Ended { fence }, Nothing {}));
-    }
+    let row = case.view.lease(&stream(case.pinned, resource))?;
+    let fences: Vec<u64> = row.into_iter().flat_map(|row| &row.holders).map(|it| it.fence).collect();
+    end(case, resource, &fences);
     Ok(())
+}
+
+/// Records that these leases on a resource are over.
+pub(super) fn end(case: &mut Case<'_>, resource: &Resource, fences: &[u64]) {
+    let stream = stream(case.pinned, resource);
+    for fence in fences {
+        case.record(stream, Refs::NONE, Body::LeaseInterrupted(Ended { fence: *fence }, Nothing {}));
+    }
 }
 
 /// Records what leases of a resource are over, as somebody who swept or met it

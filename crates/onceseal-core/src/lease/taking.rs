@@ -115,6 +115,19 @@ pub(crate) fn grant(
     Ok(give(case, resource, &Holder { fence, holder, shared: false, until: case.now + length }))
 }
 
+/// Gives a resource to another holder: whoever had it has it no more.
+pub(crate) fn hand_over(
+    case: &mut Case<'_>,
+    resource: &Resource,
+    holder: HolderId,
+    length: Span,
+) -> Result<LeaseNow, Halt> {
+    let row = case.view.lease(&stream(case.pinned, resource))?;
+    let live: Vec<u64> = row.into_iter().flat_map(|row| row.live(case.now)).map(|live| live.fence).collect();
+    hold::end(case, resource, &live);
+    grant(case, resource, holder, length)
+}
+
 /// Whether anybody holds a resource.
 pub(crate) fn is_held(case: &Case<'_>, resource: &Resource) -> Result<bool, Halt> {
     let row = case.view.lease(&stream(case.pinned, resource))?;
@@ -127,7 +140,7 @@ pub(crate) fn read(pinned: &Pinned, resource: &Resource) -> Read {
 }
 
 /// A lease, as its holder gets it.
-fn now(case: &Case<'_>, resource: &Resource, of: &Holder) -> LeaseNow {
+pub(crate) fn now(case: &Case<'_>, resource: &Resource, of: &Holder) -> LeaseNow {
     let lease = Lease::of(case.pinned, resource, of.fence, of.holder);
     LeaseNow { lease, shared: of.shared, until: of.until }
 }
@@ -162,7 +175,8 @@ pub(super) fn stream(pinned: &Pinned, resource: &Resource) -> StreamId {
     pinned.tenant.lease(&resource.to_string())
 }
 
-fn blinded(pinned: &Pinned, resource: &Resource) -> Hash {
+/// A resource by which things are found that concern it.
+pub(crate) fn blinded(pinned: &Pinned, resource: &Resource) -> Hash {
     pinned.tenant.lookup(&resource.to_string())
 }
 

@@ -4,6 +4,7 @@ use super::{Halt, Pinned, View};
 use crate::action::ActionRow;
 use crate::approval::ApprovalRow;
 use crate::effect::EffectRow;
+use crate::handoff::HandoffRow;
 use crate::id::{ActionId, ApprovalId, RunId};
 use crate::journal::Row;
 use crate::lease::LeaseRow;
@@ -137,6 +138,14 @@ impl View {
     /// As [`View::stored`].
     pub fn plan(&self, stream: &StreamId) -> Result<Option<&PlanRow>, Halt> {
         row!(self, stream, Plan)
+    }
+
+    /// A handoff's row.
+    ///
+    /// # Errors
+    /// As [`View::stored`].
+    pub fn handoff(&self, stream: &StreamId) -> Result<Option<&HandoffRow>, Halt> {
+        row!(self, stream, Handoff)
     }
 
     /// The store's own row.

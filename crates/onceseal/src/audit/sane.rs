@@ -61,6 +61,13 @@ pub(super) fn judge(
         Row::Delivery(row) => judge.delivery(tenant, row),
         Row::Task(row) => judge.task(tenant, row),
         Row::Plan(row) => judge.plan(tenant, row),
+        Row::Handoff(row) => {
+            let resource = row.private.resource.as_ref();
+            if resource.is_some_and(|resource| tenant.lookup(resource) != row.resource) {
+                judge.misnamed("its resource");
+            }
+            Ok(())
+        }
         // What their names are made of is in no row.
         Row::Tool(_) | Row::Call(_) | Row::Definition(_) | Row::Request(_) => Ok(()),
         Row::Policy(_) | Row::Store(_) => {

@@ -100,7 +100,7 @@ impl About {
         use StreamKind as S;
         let of_runs = matches!(
             kind.stream(),
-            S::Run | S::Request | S::Definition | S::Lease | S::Delivery | S::Task | S::Plan
+            S::Run | S::Request | S::Definition | S::Lease | S::Delivery | S::Task | S::Plan | S::Handoff
         );
         of_runs == matches!(self, About::Runs) && kind != Kind::StoreAccepted
     }

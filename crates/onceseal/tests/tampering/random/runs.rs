@@ -5,6 +5,7 @@ use std::sync::Arc;
 use onceseal::Principal;
 use onceseal::core::action::Action;
 use onceseal::core::command::Command;
+use onceseal::core::handoff::{AcceptHandoff, Giver, PrepareHandoff, WithdrawHandoff};
 use onceseal::core::hash::Hash;
 use onceseal::core::id::{HolderId, RootId, RunId};
 use onceseal::core::lease::{AcquireLease, CommitLease, InterruptLease, Preempt, RenewLease, Resource};
@@ -30,6 +31,9 @@ pub(super) enum Going {
     Renew { lease: u8 },
     Commit { lease: u8 },
     GiveUp { lease: u8 },
+    HandOver { lease: u8, receipt: u8 },
+    Accept { lease: u8, receipt: u8, holder: u8 },
+    Withdraw { lease: u8, receipt: u8 },
 }
 
 pub(super) fn going() -> impl Strategy<Value = Going> {
@@ -51,6 +55,10 @@ pub(super) fn going() -> impl Strategy<Value = Going> {
         1 => any::<u8>().prop_map(|lease| Going::Renew { lease }),
         1 => any::<u8>().prop_map(|lease| Going::Commit { lease }),
         1 => any::<u8>().prop_map(|lease| Going::GiveUp { lease }),
+        2 => (any::<u8>(), 0..8u8).prop_map(|(lease, receipt)| Going::HandOver { lease, receipt }),
+        2 => (any::<u8>(), 0..8u8, 0..3u8)
+            .prop_map(|(lease, receipt, holder)| Going::Accept { lease, receipt, holder }),
+        1 => (any::<u8>(), 0..8u8).prop_map(|(lease, receipt)| Going::Withdraw { lease, receipt }),
     ]
 }
 
@@ -134,6 +142,24 @@ impl World<'_> {
             }
             Going::GiveUp { lease } => {
                 Command::InterruptLease(InterruptLease { lease: chosen(&self.leases, lease)? })
+            }
+            Going::HandOver { lease, receipt } => {
+                let lease = chosen(&self.leases, lease)?;
+                let (resource, receipt) = (lease.resource.clone(), Hash([receipt; 32]));
+                let (facts, by) = ("{}".to_owned(), Giver::Holder(lease));
+                Command::PrepareHandoff(Box::new(PrepareHandoff { resource, receipt, facts, by, principal }))
+            }
+            Going::Accept { lease, receipt, holder } => {
+                let resource = chosen(&self.leases, lease)?.resource;
+                let (receipt, holder, length) =
+                    (Hash([receipt; 32]), HolderId([holder; 16]), Span::minutes(5));
+                Command::AcceptHandoff(AcceptHandoff { resource, receipt, holder, length, principal })
+            }
+            Going::Withdraw { lease, receipt } => {
+                let resource = chosen(&self.leases, lease)?.resource;
+                let by = Giver::Operator { person: host("ann"), reason: "not now".to_owned() };
+                let receipt = Hash([receipt; 32]);
+                Command::WithdrawHandoff(WithdrawHandoff { resource, receipt, by })
             }
             Going::Ask { run, command, request } => {
                 let name = chosen(&["cancel", "resume", "discard", "rebind"], command)?;

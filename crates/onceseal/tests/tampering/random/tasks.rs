@@ -24,8 +24,8 @@ pub(super) enum Working {
     Validate { task: u8, request: u16 },
     Pass { task: u8, request: u16 },
     Stop { task: u8, state: u8, request: u16 },
-    Queue { run: u8, id: u8, request: u16 },
-    Grant { run: u8, id: u8 },
+    Queue { task: u8, request: u16 },
+    Grant { task: u8 },
 }
 
 pub(super) fn working() -> impl Strategy<Value = Working> {
@@ -38,9 +38,8 @@ pub(super) fn working() -> impl Strategy<Value = Working> {
         4 => (any::<u8>(), request).prop_map(|(task, request)| Working::Pass { task, request }),
         2 => (any::<u8>(), any::<u8>(), request)
             .prop_map(|(task, state, request)| Working::Stop { task, state, request }),
-        2 => (any::<u8>(), 0..4u8, request)
-            .prop_map(|(run, id, request)| Working::Queue { run, id, request }),
-        1 => (any::<u8>(), 0..4u8).prop_map(|(run, id)| Working::Grant { run, id }),
+        3 => (any::<u8>(), request).prop_map(|(task, request)| Working::Queue { task, request }),
+        2 => any::<u8>().prop_map(|task| Working::Grant { task }),
     ]
 }
 
@@ -68,7 +67,6 @@ impl World<'_> {
     pub(super) fn working(&mut self, working: Working) -> Option<Command> {
         let principal = Principal::agent("bot");
         let name = |number: u16| format!("w{number}");
-        let task = |id: u8| format!("t{id}");
         let (number, to, request) = match working {
             Working::Plan { run, plan: which, request } => {
                 self.revisions += 1;
@@ -82,13 +80,15 @@ impl World<'_> {
                     (chosen(&self.runs, run)?, HolderId([holder; 16]), Span::minutes(5));
                 return Some(Command::TakeTask(TakeTask { run, holder, length, principal }));
             }
-            Working::Queue { run, id, request } => {
-                let (run, request) = (chosen(&self.runs, run)?, name(request));
-                return Some(Command::QueueTask(QueueTask { run, task: task(id), request, principal }));
+            Working::Queue { task, request } => {
+                let (run, task, _) = chosen(&self.tasks, task)?;
+                let request = name(request);
+                return Some(Command::QueueTask(QueueTask { run, task, request, principal }));
             }
-            Working::Grant { run, id } => {
-                let (run, person, reason) = (chosen(&self.runs, run)?, host("ann"), "looked at".to_owned());
-                return Some(Command::GrantAttempts(GrantAttempts { run, task: task(id), person, reason }));
+            Working::Grant { task } => {
+                let (run, task, _) = chosen(&self.tasks, task)?;
+                let (person, reason) = (host("ann"), "looked at".to_owned());
+                return Some(Command::GrantAttempts(GrantAttempts { run, task, person, reason }));
             }
             Working::Validate { task, request } => (task, TaskTo::Validating(fact("bot")), request),
             Working::Pass { task, request } => (task, TaskTo::Passed(fact("ci")), request),
