@@ -14,9 +14,14 @@ mod walk;
 
 pub use finding::{CODES, Finding};
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use onceseal_core::code::Code;
 use onceseal_core::hash::Hash;
 use onceseal_core::json::Value;
+use onceseal_core::run::Definition;
+use onceseal_store::read::{self, Snapshot};
 use onceseal_store::{Store, StoreError};
 
 use crate::control::Control;
@@ -25,6 +30,7 @@ use crate::seen::Seen;
 use finding::Findings;
 use keys::Sums;
 use log::Followed;
+use sane::Named;
 use walk::{Walk, Which};
 
 /// What is audited.
@@ -81,12 +87,33 @@ struct Tally {
     streams: u64,
     keys: u64,
     sums: Sums,
+    /// Definitions of runs by their digests: many runs go by one.
+    definitions: BTreeMap<Hash, Named<Arc<Definition>>>,
 }
 
 impl Tally {
     fn new(sums: Sums) -> Tally {
         let (findings, notes) = (Findings::default(), Findings::default());
-        Tally { findings, notes, events: 0, streams: 0, keys: 0, sums }
+        let definitions = BTreeMap::new();
+        Tally { findings, notes, events: 0, streams: 0, keys: 0, sums, definitions }
+    }
+
+    /// A definition of runs.
+    fn definition(
+        &mut self,
+        snapshot: &dyn Snapshot,
+        digest: Hash,
+    ) -> Result<Named<Arc<Definition>>, StoreError> {
+        if let Some(known) = self.definitions.get(&digest) {
+            return Ok(known.clone());
+        }
+        let found = match read::definition(snapshot, digest) {
+            Ok(found) => found.map_or(Named::Absent, |found| Named::Is(Arc::new(found))),
+            Err(error) if matches!(error.code(), Code::Erased | Code::Corrupt) => Named::Unreadable,
+            Err(error) => return Err(error),
+        };
+        self.definitions.insert(digest, found.clone());
+        Ok(found)
     }
 
     /// What was read, or a finding that a part of the database cannot be.

@@ -18,15 +18,17 @@ use onceseal_store::read::Snapshot;
 
 use super::Tally;
 use super::finding::{self as code, Finding};
+use super::stream::Moves;
 
 mod runs;
 mod tasks;
 
-/// Judges a row by the rows it names.
+/// Judges a row by the rows it names, and a run by its definition.
 pub(super) fn judge(
     tenant: &Tenant,
     stream: StreamId,
     row: &Row,
+    moves: &Moves,
     snapshot: &dyn Snapshot,
     tally: &mut Tally,
 ) -> Result<(), StoreError> {
@@ -52,7 +54,7 @@ pub(super) fn judge(
             if key.is_some_and(|key| lookup(tenant, row.root, &row.kind, key) != row.lookup) {
                 judge.misnamed("its lookup key");
             }
-            judge.run(row)
+            judge.run(row, moves)
         }
         Row::Lease(row) => {
             judge.lease(tenant, row);
@@ -90,8 +92,9 @@ struct Judge<'a> {
     tally: &'a mut Tally,
 }
 
-/// A row that another one names.
-enum Named<R> {
+/// What a row names.
+#[derive(Clone)]
+pub(super) enum Named<R> {
     /// There is none.
     Absent,
     /// It does not decode.

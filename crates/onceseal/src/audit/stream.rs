@@ -20,6 +20,20 @@ use onceseal_store::read::StoredEvent;
 use super::Tally;
 use super::finding::{self as code, Finding};
 
+/// Where a run went from where, whether that was its end, and the first event that
+/// says so.
+pub(super) type Moves = BTreeMap<(String, String, bool), u64>;
+
+/// What became of a stream that was followed to its end.
+pub(super) struct Followed<'r> {
+    /// Its row, if there is one to judge further.
+    pub(super) row: Option<&'r Row>,
+    /// All keys of the stream.
+    pub(super) keys: BTreeMap<Key, i64>,
+    /// If it is a run.
+    pub(super) moves: Moves,
+}
+
 /// A stream being followed from its first event.
 pub(super) struct Check {
     stream: StreamId,
@@ -33,12 +47,14 @@ pub(super) struct Check {
     /// Whether that cannot be said, since an event is missing or wrong.
     lost: bool,
     keys: BTreeMap<Key, i64>,
+    moves: Moves,
 }
 
 impl Check {
     pub(super) fn new(tenant: &Tenant, stream: StreamId) -> Check {
         let head = Head { sequence: 0, hash: tenant.genesis(&stream) };
-        Check { stream, head, chained: true, position: 0, row: None, lost: false, keys: BTreeMap::new() }
+        let (keys, moves) = (BTreeMap::new(), Moves::new());
+        Check { stream, head, chained: true, position: 0, row: None, lost: false, keys, moves }
     }
 
     /// The next event of the stream.
@@ -180,6 +196,10 @@ impl Check {
             }
             _ => {}
         }
+        if let Body::RunMoved(data, _) | Body::RunInterrupted(data, _) = &event.body {
+            let way = (data.from.clone(), data.to.clone(), data.terminal);
+            self.moves.entry(way).or_insert(stored.stamp.sequence);
+        }
         if let Body::EffectLate(data, _) = &event.body
             && data.contradicts
         {
@@ -194,13 +214,13 @@ impl Check {
         self.keys.extend(event.keys().into_iter().map(|key| (key, sequence)));
     }
 
-    /// The stream ends here: its row must be what its events come to. Returns
-    /// the row, if there is one to judge further, and all keys of the stream.
-    pub(super) fn finish<'r>(
-        mut self,
-        loaded: &'r Loaded,
-        tally: &mut Tally,
-    ) -> (Option<&'r Row>, BTreeMap<Key, i64>) {
+    /// The stream ends here: its row must be what its events come to.
+    pub(super) fn finish<'r>(mut self, loaded: &'r Loaded, tally: &mut Tally) -> Followed<'r> {
+        let row = self.row_at_end(loaded, tally);
+        Followed { row, keys: self.keys, moves: self.moves }
+    }
+
+    fn row_at_end<'r>(&mut self, loaded: &'r Loaded, tally: &mut Tally) -> Option<&'r Row> {
         tally.streams += 1;
         let stream = self.stream;
         let mut find = |code, sentence| tally.findings.push(Finding::of_stream(code, stream, sentence));
@@ -208,23 +228,23 @@ impl Check {
             Loaded::Row(stored) => stored,
             Loaded::Absent | Loaded::Unreadable => {
                 find(code::ROW_UNREADABLE, format!("the row of {stream} does not decode"));
-                return (None, self.keys);
+                return None;
             }
         };
         self.keys.extend(stored.row.keys().into_iter().map(|key| (key, 0)));
         if self.head.sequence == 0 {
             find(code::STREAM_EMPTY, format!("{stream} has a row and no event"));
-            return (None, self.keys);
+            return None;
         }
         if stored.head.sequence > self.head.sequence {
             let (from, to) = (self.head.sequence + 1, stored.head.sequence);
             find(code::EVENT_MISSING, format!("events {from} to {to} of {stream} are missing at its end"));
         } else if stored.head != self.head && (self.chained || stored.head.sequence < self.head.sequence) {
             find(code::HEAD_DIFFERS, format!("the head of {stream} is not its last event"));
-        } else if let (Some(row), false) = (self.row, self.lost) {
+        } else if let (Some(row), false) = (self.row.take(), self.lost) {
             compare(stream, row, &stored.row, &mut find);
         }
-        (Some(&stored.row), self.keys)
+        Some(&stored.row)
     }
 
     fn at(&self, stored: &StoredEvent, code: &'static str, sentence: String) -> Finding {

@@ -15,7 +15,7 @@ use super::Tally;
 use super::finding::{self as code, Finding};
 use super::keys::{Doubtful, look_up};
 use super::sane;
-use super::stream::Check;
+use super::stream::{Check, Followed};
 
 /// Streams handed to a thread at once.
 const SHARE: usize = 256;
@@ -167,9 +167,9 @@ impl<'a> Walk<'a> {
         check: Check,
         tally: &mut Tally,
     ) -> Result<(), StoreError> {
-        let (row, keys) = check.finish(&whole.row, tally);
+        let Followed { row, keys, moves } = check.finish(&whole.row, tally);
         if let Some(row) = row {
-            sane::judge(self.tenant, stream, row, snapshot, tally)?;
+            sane::judge(self.tenant, stream, row, &moves, snapshot, tally)?;
         }
         if !matches!(self.which, Which::All) {
             return look_up(snapshot, stream, whole.ordinal, &keys, tally);

@@ -4,7 +4,7 @@ use onceseal::core::approval::Revocation;
 use onceseal::core::command::Command;
 use onceseal::core::decide::decide;
 use onceseal::core::effect::{Holding, Outcome, Settle};
-use onceseal::core::journal::Body;
+use onceseal::core::journal::{Body, Kind};
 use onceseal::core::stream::StreamId;
 use onceseal::store::{Options, Parts, Store};
 use onceseal::{AuditOptions, Error, Principal, audit};
@@ -143,7 +143,7 @@ fn what_was_added_is_found_and_named() {
             "INSERT INTO events SELECT position + 1, stream, sequence + 1, kind, at, command, 1, 1, refs, data,
              sealed, salt, seal, hash FROM events ORDER BY position DESC LIMIT 1",
             "hash_differs",
-            "event 2 of request/",
+            "event 3 of task/",
         ),
     ] {
         let report = changed(&ground, sql);
@@ -279,4 +279,27 @@ fn an_action_that_waits_for_a_closed_request_is_found() {
     store.run(Command::Revoke(Revocation { approval, person: host("ann") })).expect("revoked");
     store.close();
     assert_eq!(codes(&audited(&ground.read())), ["approval_differs"]);
+}
+
+#[test]
+fn a_run_that_went_where_its_definition_does_not_let_it_is_found() {
+    let ground = sample();
+    let control = ground.open().expect("opens");
+    let intruder = ground.intruder();
+    let sql = "SELECT position, data, sealed FROM events WHERE kind = 101 AND instr(data, CAST('discarded' AS BLOB)) > 0";
+    let moved = intruder.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+    let (position, data, sealed): (i64, Vec<u8>, Vec<u8>) = moved.expect("a run was discarded");
+    let Ok(Body::RunMoved(mut moved, by)) = Body::unpack(Kind::RunMoved, &data, &sealed) else {
+        panic!("event {position} does not decode")
+    };
+    moved.to = "applying".to_owned();
+    let mut data = Vec::new();
+    Body::RunMoved(moved, by).pack_data(&mut data);
+    intruder.execute("UPDATE events SET data = ?2 WHERE position = ?1", (position, data)).expect("changed");
+    let report = audited(&control);
+    let told = "went from created to applying in event 2 against its definition";
+    assert!(
+        report.findings.iter().any(|it| it.code == "run_differs" && it.sentence.ends_with(told)),
+        "{report:#?}"
+    );
 }

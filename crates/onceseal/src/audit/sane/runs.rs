@@ -1,27 +1,33 @@
 //! What a run and the definition it goes by say of each other.
 
-use onceseal_core::code::Code;
 use onceseal_core::run::{DeliveryRow, RunRow};
 use onceseal_core::stream::Tenant;
-use onceseal_store::{StoreError, read};
+use onceseal_store::StoreError;
 
-use super::{Judge, Named, code};
+use super::{Judge, Moves, Named, code};
 
 impl Judge<'_> {
-    pub(super) fn run(&mut self, row: &RunRow) -> Result<(), StoreError> {
-        let definition = match read::definition(self.snapshot, row.definition) {
-            Ok(definition) => definition,
+    /// A run went where its definition lets it, and stands where that has it.
+    pub(super) fn run(&mut self, row: &RunRow, moves: &Moves) -> Result<(), StoreError> {
+        let definition = match self.tally.definition(self.snapshot, row.definition)? {
+            Named::Is(definition) => definition,
             // It is named where its own event is checked.
-            Err(error) if matches!(error.code(), Code::Erased | Code::Corrupt) => return Ok(()),
-            Err(error) => return Err(error),
+            Named::Unreadable => return Ok(()),
+            Named::Absent => {
+                self.find(code::RUN_DIFFERS, "goes by a definition that is not there");
+                return Ok(());
+            }
         };
-        let stands = definition.is_some_and(|definition| {
-            definition.kind() == row.kind
-                && definition.has(&row.state)
-                && definition.is_terminal(&row.state) == row.terminal
-        });
-        if !stands {
+        let is_state =
+            |state: &str, ends: bool| definition.has(state) && definition.is_terminal(state) == ends;
+        if definition.kind() != row.kind || !is_state(&row.state, row.terminal) {
             self.find(code::RUN_DIFFERS, "stands where its definition does not have it");
+        }
+        for ((from, to, ends), sequence) in moves {
+            if !definition.permits(from, to) || !is_state(to, *ends) {
+                let wrong = format!("went from {from} to {to} in event {sequence} against its definition");
+                self.find(code::RUN_DIFFERS, &wrong);
+            }
         }
         Ok(())
     }
