@@ -17,4 +17,4 @@ pub use row::{Holder, LeasePrivate, LeaseRow, Outcome, Use, evolve};
 pub use taking::{AcquireLease, Preempt};
 
 pub(crate) use hold::{commit, end_all, holds, interrupt, is_of_run, lapse, renew};
-pub(crate) use taking::{acquire, blinded, grant, hand_over, is_held, now, read, reads};
+pub(crate) use taking::{acquire, blinded, hand_over, is_held, now, read, reads};

@@ -13,7 +13,7 @@ use crate::json::{self, Limits, Value};
 use crate::lease::{self, Lease, LeaseRow, Resource};
 use crate::limits;
 use crate::operation::event::PersonSaid;
-use crate::reply::{LeaseNow, Refusal, Reply};
+use crate::reply::{Refusal, Reply};
 use crate::run::event::AskedBy;
 use crate::stream::StreamId;
 use crate::time::Span;
@@ -174,7 +174,10 @@ pub(crate) fn accept(case: &mut Case<'_>, accept: &AcceptHandoff) -> Result<Repl
             Some(_) => {}
         }
     }
-    let given: LeaseNow = lease::hand_over(case, resource, *holder, *length)?;
+    let given = match lease::hand_over(case, resource, *holder, *length)? {
+        Ok(given) => given,
+        Err(other) => return Ok(Refusal { lease: Some(other), ..Refusal::new(Code::LeaseHeld) }.into()),
+    };
     let by = AskedBy { agent: Some(principal.agent.clone()), user: principal.user.clone() };
     let data = Accepted { fence: given.lease.fence, holder: *holder };
     case.record(stream, Refs::NONE, Body::HandoffAccepted(data, by));

@@ -28,7 +28,7 @@ pub struct AcquireLease {
     pub length: Span,
     /// Whether others may hold it too who take it so.
     pub shared: bool,
-    /// Take it from whoever has it.
+    /// Take it from whoever has it, a part of it, or what it is a part of.
     pub preempt: Option<Preempt>,
 }
 
@@ -59,26 +59,30 @@ pub(crate) fn acquire(case: &mut Case<'_>, acquire: &AcquireLease) -> Result<Rep
         }
     }
     let stream = stream(case.pinned, resource);
-    let row = case.view.lease(&stream)?.cloned();
+    let row = case.view.lease(&stream)?;
     // Whoever holds it already gets what it has.
-    let own = row.as_ref().and_then(|row| row.live(case.now).find(|live| live.holder == *holder).cloned());
-    if let (Some(own), None) = (&own, preempt) {
+    let own = row.and_then(|row| row.live(case.now).find(|live| live.holder == *holder));
+    if let (Some(own), None) = (own, preempt) {
         return Ok(Reply::Lease(Box::new(now(case, resource, own))));
     }
+    let fence = row.map_or(0, |row| row.fence) + 1;
+    let met = met(case, resource)?;
+    let blocks = |row: &LeaseRow| row.live(case.now).find(|live| !(live.shared && *shared)).cloned();
     if preempt.is_none()
-        && let Some(other) = in_the_way(case, resource, row.as_ref(), *shared)?
+        && let Some(other) = met.iter().find_map(|(_, row)| blocks(row))
     {
         let refusal = Refusal { lease: Some(other), ..Refusal::new(Code::LeaseHeld) };
         return Ok(refusal.into());
     }
-    if let Some(row) = &row {
-        hold::record_lapses(case, &stream, row)?;
+    // What is taken from somebody is recorded as over: no clock that goes back
+    // makes it live beside this one.
+    for (met, row) in &met {
+        hold::record_lapses(case, met, row)?;
         if let (Some(Preempt { person, reason }), true) = (preempt, row.live(case.now).next().is_some()) {
             let said = PersonSaid { person: Some(person.to_string()), reason: Some(reason.clone()) };
-            case.record(stream, Refs::NONE, Body::LeasePreempted(Preempted { proof: person.proof }, said));
+            case.record(*met, Refs::NONE, Body::LeasePreempted(Preempted { proof: person.proof }, said));
         }
     }
-    let fence = row.as_ref().map_or(0, |row| row.fence) + 1;
     let taken = Holder { fence, holder: *holder, shared: *shared, until: case.now + *length };
     Ok(Reply::Lease(Box::new(give(case, resource, &taken))))
 }
@@ -99,33 +103,30 @@ fn give(case: &mut Case<'_>, resource: &Resource, taken: &Holder) -> LeaseNow {
     now(case, resource, taken)
 }
 
-/// Gives a resource that nobody holds to a holder, alone.
-pub(crate) fn grant(
-    case: &mut Case<'_>,
-    resource: &Resource,
-    holder: HolderId,
-    length: Span,
-) -> Result<LeaseNow, Halt> {
-    let stream = stream(case.pinned, resource);
-    let row = case.view.lease(&stream)?.cloned();
-    if let Some(row) = &row {
-        hold::record_lapses(case, &stream, row)?;
-    }
-    let fence = row.map_or(0, |row| row.fence) + 1;
-    Ok(give(case, resource, &Holder { fence, holder, shared: false, until: case.now + length }))
-}
-
-/// Gives a resource to another holder: whoever had it has it no more.
+/// Gives a resource to a holder, alone: whoever has it has it no more. Whoever has
+/// something above or below it is in the way.
 pub(crate) fn hand_over(
     case: &mut Case<'_>,
     resource: &Resource,
     holder: HolderId,
     length: Span,
-) -> Result<LeaseNow, Halt> {
-    let row = case.view.lease(&stream(case.pinned, resource))?;
-    let live: Vec<u64> = row.into_iter().flat_map(|row| row.live(case.now)).map(|live| live.fence).collect();
-    hold::end(case, resource, &live);
-    grant(case, resource, holder, length)
+) -> Result<Result<LeaseNow, Holder>, Halt> {
+    let own = stream(case.pinned, resource);
+    let met = met(case, resource)?;
+    let mut others = met.iter().filter(|(met, _)| *met != own);
+    if let Some(other) = others.find_map(|(_, row)| row.live(case.now).next()) {
+        return Ok(Err(other.clone()));
+    }
+    let mut fence = 1;
+    for (met, row) in &met {
+        hold::record_lapses(case, met, row)?;
+        if *met == own {
+            fence = row.fence + 1;
+            let live: Vec<u64> = row.live(case.now).map(|live| live.fence).collect();
+            hold::end(case, resource, &live);
+        }
+    }
+    Ok(Ok(give(case, resource, &Holder { fence, holder, shared: false, until: case.now + length })))
 }
 
 /// Whether anybody holds a resource.
@@ -145,29 +146,18 @@ pub(crate) fn now(case: &Case<'_>, resource: &Resource, of: &Holder) -> LeaseNow
     LeaseNow { lease, shared: of.shared, until: of.until }
 }
 
-/// Who holds the resource, something above it or something below it, in a way
-/// that leaves no room.
-fn in_the_way(
-    case: &Case<'_>,
-    resource: &Resource,
-    row: Option<&LeaseRow>,
-    shared: bool,
-) -> Result<Option<Holder>, Halt> {
-    let blocks = |row: &LeaseRow| row.live(case.now).find(|live| !(live.shared && shared)).cloned();
-    if let Some(other) = row.and_then(blocks) {
-        return Ok(Some(other));
+/// What is held of the resource, of what is above it and of what is below it.
+/// All of it is asked for at once, however much is below.
+fn met(case: &Case<'_>, resource: &Resource) -> Result<Vec<(StreamId, LeaseRow)>, Halt> {
+    let mut streams = vec![stream(case.pinned, resource)];
+    streams.extend(resource.above().map(|above| stream(case.pinned, &above)));
+    streams.extend(case.view.range(&below(case.pinned, resource))?);
+    case.view.all(streams.iter().copied().map(Read::Stream))?;
+    let mut met = Vec::new();
+    for stream in streams {
+        met.extend(case.view.lease(&stream)?.map(|row| (stream, row.clone())));
     }
-    for above in resource.above() {
-        if let Some(other) = case.view.lease(&stream(case.pinned, &above))?.and_then(blocks) {
-            return Ok(Some(other));
-        }
-    }
-    for below in case.view.range(&below(case.pinned, resource))? {
-        if let Some(other) = case.view.lease(&below)?.and_then(blocks) {
-            return Ok(Some(other));
-        }
-    }
-    Ok(None)
+    Ok(met)
 }
 
 /// The stream of a resource.

@@ -98,7 +98,10 @@ fn begin(
     let Some(text) = case.view.payload(stream, task.spec_at)?.map(|payload| payload.text.clone()) else {
         return Ok(Code::Erased.into());
     };
-    let lease = lease::grant(case, &Resource::Task(*run, id.clone()), *holder, *length)?;
+    let lease = match lease::hand_over(case, &Resource::Task(*run, id.clone()), *holder, *length)? {
+        Ok(lease) => lease,
+        Err(other) => return Ok(Refusal { lease: Some(other), ..Refusal::new(Code::LeaseHeld) }.into()),
+    };
     let by = AskedBy { agent: Some(principal.agent.clone()), user: principal.user.clone() };
     let data = TaskTaken { fence: lease.lease.fence, holder: *holder };
     case.record(stream, Refs::NONE, Body::TaskTaken(data, by));

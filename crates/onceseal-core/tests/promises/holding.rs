@@ -28,6 +28,10 @@ fn name() -> Resource {
     Resource::parse("name/deploy").expect("a resource")
 }
 
+fn path(text: &str) -> Resource {
+    Resource::parse(&format!("root/{}/path/{text}", RootId([2; 16]))).expect("a path")
+}
+
 fn take(resource: &Resource, holder: HolderId) -> AcquireLease {
     AcquireLease { resource: resource.clone(), holder, length: MINUTE, shared: false, preempt: None }
 }
@@ -149,8 +153,6 @@ fn shared_leases_stand_beside_each_other_and_beside_no_other() {
 #[test]
 fn a_path_is_held_with_all_that_is_above_and_below_it() {
     let mut world = pay_world();
-    let root = RootId([2; 16]);
-    let path = |text: &str| Resource::parse(&format!("root/{root}/path/{text}")).expect("a path");
     let held_one = held(world.take(take(&path("a/b"), ONE)));
     for taken in ["a", "a/b", "a/b/c", "a/b/c/d"] {
         assert_eq!(refused(world.take(take(&path(taken), TWO))).code, Code::LeaseHeld, "{taken}");
@@ -193,6 +195,46 @@ fn an_operator_may_take_a_resource_from_whoever_has_it_and_is_recorded() {
     let second = held(world.take(by("os:owner", "stuck")));
     assert_eq!(second.lease.fence, 2);
     assert_eq!(refused(world.renew(&first.lease, MINUTE)).code, Code::LeaseFenced);
+    world.check();
+}
+
+#[test]
+fn what_an_operator_takes_is_taken_from_those_above_and_below_it_too() {
+    for (had, taken) in [("a", "a/b"), ("a/b", "a")] {
+        let mut world = pay_world();
+        let first = held(world.take(take(&path(had), ONE)));
+        let preempt = Some(Preempt { person: identity("os:owner"), reason: "stuck".to_owned() });
+        let second = held(world.take(AcquireLease { preempt, ..take(&path(taken), TWO) }));
+        assert_eq!(refused(world.renew(&first.lease, MINUTE)).code, Code::LeaseFenced, "{had}");
+        held(world.renew(&second.lease, MINUTE));
+        world.check();
+    }
+}
+
+#[test]
+fn a_clock_that_goes_back_gives_nobody_back_what_another_has_a_part_of() {
+    for (had, taken) in [("a", "a/b"), ("a/b", "a")] {
+        let mut world = pay_world();
+        let first = held(world.take(take(&path(had), ONE)));
+        world.now = first.until + Span::micros(1);
+        let second = held(world.take(take(&path(taken), TWO)));
+        world.now = first.until;
+        assert_eq!(refused(world.renew(&first.lease, MINUTE)).code, Code::LeaseFenced, "{had}");
+        held(world.renew(&second.lease, MINUTE));
+        world.check();
+    }
+}
+
+#[test]
+fn however_much_is_held_below_a_path_it_is_looked_at_in_few_rounds() {
+    let mut world = pay_world();
+    let shared = |text: &str| AcquireLease { shared: true, ..take(&path(text), ONE) };
+    for n in 0..20 {
+        held(world.take(shared(&format!("a/{n}"))));
+    }
+    // The world bounds the rounds, as stores do.
+    held(world.take(shared("a")));
+    assert_eq!(refused(world.take(take(&path("a"), TWO))).code, Code::LeaseHeld);
     world.check();
 }
 
