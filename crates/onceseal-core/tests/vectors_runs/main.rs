@@ -1,10 +1,11 @@
 //! The cases of the cadence run store that are about names, states, who finds
-//! which run, and what is answered twice.
+//! which run, what is answered twice, and leases.
 //!
 //! A case is run as it stands, or it is adapted with the reason beside it.
 
 #[path = "../support/executor.rs"]
 mod executor;
+mod leases;
 mod playing;
 #[expect(dead_code, reason = "a part of it is needed here")]
 #[path = "../support/world.rs"]

@@ -18,10 +18,10 @@ use crate::executor::Real;
 use crate::vectors;
 use crate::world::World;
 
-const POLICY: &str = "schema: onceseal.policy/v1\nactions: {}\n";
+pub(super) const POLICY: &str = "schema: onceseal.policy/v1\nactions: {}\n";
 
 /// Scenario, step, what comes out here, and the design's reason.
-type Adapted = (&'static str, usize, &'static str, &'static str);
+pub(super) type Adapted = (&'static str, usize, &'static str, &'static str);
 
 const ADAPTED: &[Adapted] = &[
     (
@@ -52,13 +52,17 @@ const ADAPTED: &[Adapted] = &[
 ];
 
 /// The reference's name of a refusal.
-fn named(code: Code, reason: Option<&str>) -> String {
+pub(super) fn named(code: Code, reason: Option<&str>) -> String {
     let code = match code {
         Code::RunUnknown => "run-not-found",
         Code::ChangeInvalid => "invalid-change",
         Code::ChangeTaken => "change-run-already-exists",
         Code::RequestIdInvalid => "invalid-operation-id",
         Code::StateUnknown => "event-integrity-state-mismatch",
+        Code::OutOfBounds => "invalid-lease-ttl",
+        Code::LeaseHeld => "operation-already-running",
+        Code::LeaseFenced => "lease-fenced",
+        Code::OutcomeInvalid => "operation-outcome-invalid",
         Code::TransitionForbidden => {
             return format!("invalid-run-transition:{}", reason.expect("a reason").replace(" > ", ":"));
         }
@@ -71,14 +75,14 @@ fn digest(hex: &str) -> Option<Hash> {
     Hash::parse(&format!("sha256:{hex}"))
 }
 
-struct Play<'r> {
-    world: World<'r>,
+pub(super) struct Play<'r> {
+    pub(super) world: World<'r>,
     /// Ours, by the reference's names.
-    runs: BTreeMap<String, RunId>,
+    pub(super) runs: BTreeMap<String, RunId>,
 }
 
 impl Play<'_> {
-    fn run_of(&self, value: &Vector) -> RunId {
+    pub(super) fn run_of(&self, value: &Vector) -> RunId {
         self.runs.get(value.as_str().expect("a run")).copied().unwrap_or(RunId([0xee; 16]))
     }
 
@@ -91,7 +95,7 @@ impl Play<'_> {
         name
     }
 
-    fn command(&self, call: &str, of: &Vector) -> Command {
+    pub(super) fn command(&self, call: &str, of: &Vector) -> Command {
         let text = |member: &str| of[member].as_str().unwrap_or_default().to_owned();
         let (request, principal) = (text("operationId"), Principal::agent("engine"));
         match call {
@@ -123,10 +127,15 @@ impl Play<'_> {
     /// What comes out here, in the reference's words.
     fn take(&mut self, step: &Vector) -> String {
         let (call, first) = (step["call"].as_str().expect("a call"), &step["args"][0]);
-        if call == "status" {
-            return self.standing(self.run_of(first));
+        match call {
+            "status" => self.standing(self.run_of(first)),
+            _ => self.said(self.command(call, first)),
         }
-        match self.world.run(self.command(call, first)) {
+    }
+
+    /// What is answered to a command about a run, in the reference's words.
+    pub(super) fn said(&mut self, command: Command) -> String {
+        match self.world.run(command) {
             Reply::Run(now) if now.replayed => {
                 let name = self.name_of(now.answered.run);
                 format!("{name} {} {}", now.answered.state, now.answered.sequence)
@@ -137,7 +146,7 @@ impl Play<'_> {
         }
     }
 
-    fn standing(&mut self, run: RunId) -> String {
+    pub(super) fn standing(&mut self, run: RunId) -> String {
         let name = self.name_of(run);
         let stored = &self.world.rows[&StreamId::run(run)];
         let Row::Run(row) = &stored.row else { panic!("no run: {stored:?}") };
@@ -146,7 +155,7 @@ impl Play<'_> {
     }
 }
 
-fn expected(step: &Vector) -> String {
+pub(super) fn expected(step: &Vector) -> String {
     if let Some(error) = step["expect"]["error"].as_str() {
         return error.to_owned();
     }
