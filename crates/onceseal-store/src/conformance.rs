@@ -12,6 +12,7 @@ mod contention;
 mod effects;
 mod gate;
 mod journal;
+mod leases;
 mod lifecycle;
 mod lists;
 mod operations;
@@ -183,6 +184,7 @@ pub fn cases() -> Vec<Case> {
         operations::CASES,
         routes::CASES,
         runs::CASES,
+        leases::CASES,
         approvals::CASES,
         consuming::CASES,
         policies::CASES,

@@ -70,6 +70,7 @@ groups! {
     operations = "operations";
     routes = "routes";
     runs = "runs";
+    leases = "leases";
     approvals = "approvals";
     consuming = "consuming";
     policies = "policies";

@@ -5,6 +5,8 @@
 mod backends;
 #[path = "conformance_broken/break_it.rs"]
 mod break_it;
+#[path = "conformance_broken/leases.rs"]
+mod leases;
 #[path = "conformance_broken/operations.rs"]
 mod operations;
 #[path = "conformance_broken/people.rs"]
@@ -106,6 +108,7 @@ fn all() -> Vec<&'static Broken> {
         operations::ALL,
         routes::ALL,
         runs::ALL,
+        leases::ALL,
         backends::ALL,
         readers::ALL,
         places::ALL,

@@ -272,6 +272,12 @@ fn actions_are_listed_by_state_and_by_name(subject: &dyn Subject) -> Verdict {
     Ok(())
 }
 
+/// What is due by then, the next first.
+pub(super) fn due(world: &World<'_>, until: Timestamp) -> Result<Vec<StreamId>, Failure> {
+    let page = Page { to: moment(until).to_vec(), ..page_of(Index::Due, &[], 2) };
+    Ok(walk(world, &page)?.into_iter().map(|hit| hit.stream).collect())
+}
+
 fn what_ends_by_itself_is_listed_when_it_is_due(subject: &dyn Subject) -> Verdict {
     let world = World::open(subject)?;
     let (_, approval) = world.asked(&big("a"))?;
@@ -280,10 +286,6 @@ fn what_ends_by_itself_is_listed_when_it_is_due(subject: &dyn Subject) -> Verdic
     ready.reach = Reach::Ready;
     world.pass(Span::seconds(30));
     let ready = take!(world.run(&ready)?, Reply::Ready { action, .. } => action, "permitted");
-    let due = |world: &World<'_>, until: Timestamp| -> Result<Vec<StreamId>, Failure> {
-        let page = Page { to: moment(until).to_vec(), ..page_of(Index::Due, &[], 2) };
-        Ok(walk(world, &page)?.into_iter().map(|hit| hit.stream).collect())
-    };
     let all = [taken.effect, StreamId::approval(approval), StreamId::action(ready)];
     ensure_eq!(due(&world, Timestamp::MAX)?, all, "lease, request and proposal, the next first");
     ensure_eq!(due(&world, taken.lease_until)?, [taken.effect], "those that are due by then");

@@ -25,7 +25,7 @@ suite! { "runs":
     a_run_goes_on_by_its_definition_across_openings
 }
 
-fn start(change: &str, request: &str) -> Result<Command, Failure> {
+pub(super) fn start(change: &str, request: &str) -> Result<Command, Failure> {
     let found = Definition::built_in().into_iter().find(|definition| definition.kind() == "simple");
     let definition = Arc::new(found.ok_or_else(|| Failure::new("`simple` is built in"))?);
     let (subject, principal) = (About::Change(change.to_owned()), Principal::agent("bot"));
@@ -33,7 +33,7 @@ fn start(change: &str, request: &str) -> Result<Command, Failure> {
     Ok(Command::StartRun(Box::new(StartRun { root, definition, subject, request, principal })))
 }
 
-fn step(run: RunId, state: &str, request: &str) -> Command {
+pub(super) fn step(run: RunId, state: &str, request: &str) -> Command {
     let (to, principal) = (Towards::State(state.to_owned()), Principal::agent("bot"));
     Command::Transition(Transition {
         run,
@@ -45,11 +45,11 @@ fn step(run: RunId, state: &str, request: &str) -> Command {
     })
 }
 
-fn run(reply: Reply) -> Result<RunNow, Failure> {
+pub(super) fn run(reply: Reply) -> Result<RunNow, Failure> {
     Ok(take!(reply, Reply::Run(now) => *now, "a run"))
 }
 
-fn row(world: &World<'_>, id: RunId) -> Result<RunRow, Failure> {
+pub(super) fn row(world: &World<'_>, id: RunId) -> Result<RunRow, Failure> {
     Ok(take!(world.stored(&StreamId::run(id))?.row, Row::Run(row) => row, "its row"))
 }
 
