@@ -25,14 +25,11 @@ pub(crate) const FOLDS: &str = "every verdict folds into rows after few reads";
 pub(crate) enum Over {
     /// It has not, or nobody said so.
     No,
-    /// Its holder gave it up.
-    Given,
     /// Its holder gave it up with this outcome.
     With(usize),
-    /// Somebody met it when its time was over, and recorded it.
-    Lapsed,
-    /// An operator took it away.
-    Preempted,
+    /// Its holder gave it up, an operator took it away, or somebody recorded that
+    /// its time was over: what follows is the same.
+    Gone,
 }
 
 /// A lease that was handed out.

@@ -235,8 +235,10 @@ fn promised() -> Vec<Property<Protocol>> {
 fn reached(bounds: Bounds) -> Vec<Property<Protocol>> {
     let sometimes = |name, so: fn(&Protocol, &State) -> bool| Property::sometimes(name, so);
     let mut all = vec![
-        sometimes("a lease that lapsed", |_, state| ended(state, Over::Lapsed)),
-        sometimes("a lease that was taken away", |_, state| ended(state, Over::Preempted)),
+        sometimes("a lease that is over, which nobody has recorded", |_, state| {
+            state.grants.iter().flatten().any(|grant| grant.lapses(0))
+        }),
+        sometimes("a lease that is gone", |_, state| ended(state, Over::Gone)),
         sometimes("a lease with an outcome", |_, state| ended(state, Over::With(0))),
     ];
     if bounds.leases > 1 {
@@ -251,8 +253,7 @@ fn reached(bounds: Bounds) -> Vec<Property<Protocol>> {
         }));
     } else {
         all.push(sometimes("a path that was taken from one above it", |_, state| {
-            let gone =
-                state.grants[0].iter().any(|grant| matches!(grant.over, Over::Lapsed | Over::Preempted));
+            let gone = state.grants[0].iter().any(|grant| grant.over == Over::Gone);
             gone && state.grants[1].iter().any(|grant| grant.live(0))
         }));
     }

@@ -151,10 +151,8 @@ impl Protocol {
         self.lapse(state, resource, at);
         for other in self.touched(resource) {
             for grant in &mut state.grants[other] {
-                match grant.over {
-                    Over::No if grant.lapses(at) => grant.over = Over::Lapsed,
-                    Over::No if preempt => grant.over = Over::Preempted,
-                    _ => {}
+                if grant.lapses(at) || preempt && grant.live(at) {
+                    grant.over = Over::Gone;
                 }
             }
         }
@@ -174,7 +172,7 @@ impl Protocol {
         let grants = &mut state.grants[resource];
         let over = grants.iter().any(|grant| grant.lapses(at));
         let left = grants.iter().any(|grant| grant.live(at));
-        grants.iter_mut().filter(|grant| grant.lapses(at)).for_each(|grant| grant.over = Over::Lapsed);
+        grants.iter_mut().filter(|grant| grant.lapses(at)).for_each(|grant| grant.over = Over::Gone);
         if over && !left && self.resources[resource].run().is_some() {
             state.run.interrupt();
         }
@@ -227,7 +225,7 @@ impl Protocol {
                 true
             }
             (Reply::Done { changed: true }, Use::GiveUp) => {
-                mine.over = Over::Given;
+                mine.over = Over::Gone;
                 true
             }
             (Reply::Done { changed: false }, Use::Commit(outcome)) if mine.over == Over::With(outcome) => {
