@@ -86,9 +86,9 @@ pub(crate) fn all() -> Vec<Mutant> {
                 view: |_, view, command, _| {
                     if let Command::Lapse(stream) = &command.command
                         && let Some(Row::Lease(row)) = seen(view, stream).map(|stored| &stored.row)
-                        && let Some(run) = row.run
+                        && let Some(run) = row.interrupts
                     {
-                        see_run(view, StreamId::run(run));
+                        see_run(view, run);
                     }
                 },
                 row: goes_on,
