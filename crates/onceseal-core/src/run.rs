@@ -24,7 +24,7 @@ pub use document::DocumentError;
 pub use kept::{DefinitionRow, evolve as evolve_definition};
 pub use moving::{Towards, Transition};
 pub use request::{RequestPrivate, RequestRow, evolve as evolve_request};
-pub use row::{GateNow, Life, RunPrivate, RunRow, Standing, evolve, living_key};
+pub use row::{GateNow, Life, RunPrivate, RunRow, Standing, evolve, former_range, living_key};
 pub use start::{BindChange, StartRun, Subject, lookup};
 
 pub(crate) use delivery::{bind as bind_deliveries, reads as delivery_reads};

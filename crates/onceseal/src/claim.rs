@@ -1,4 +1,4 @@
-//! Waiting for an answer that may hand out an attempt, so that no attempt is
+//! Waiting for an answer that may hand out an attempt or a lease, so that none is
 //! lost when the wait is given up.
 
 use std::future::Future;
@@ -12,7 +12,7 @@ use onceseal_store::{StoreError, Ticket};
 use crate::keeper::Keeper;
 
 /// An answer being waited for. Dropped before it is there, the command is
-/// withdrawn, or what its answer hands out is settled as not executed.
+/// withdrawn, or what its answer hands out is settled as not executed or given back.
 pub(crate) struct Unclaimed<'a> {
     keeper: &'a Keeper,
     ticket: Option<Ticket>,

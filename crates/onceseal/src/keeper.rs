@@ -13,8 +13,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use onceseal_core::command::Command;
 use onceseal_core::effect::Settle;
-use onceseal_core::reply::Attempt;
+use onceseal_core::reply::{Attempt, LeaseNow};
+use onceseal_core::time::Span;
 use onceseal_store::{Store, StoreError, Ticket};
 
 use crate::marking::Marking;
@@ -74,12 +76,37 @@ impl Keeper {
         Kept { keeper: self, number, hold }
     }
 
+    /// Renews the lease on a resource by this length, the first time at `first`,
+    /// until it is let go of by its number. It ends `until` at the latest.
+    pub(crate) fn keep_resource(
+        &self,
+        store: &Store,
+        now: &LeaseNow,
+        length: Span,
+        until: Moment,
+        first: Instant,
+    ) -> (u64, Arc<Hold>) {
+        let lease = Lease::of_resource(store.clock().clone(), now, length, until);
+        let hold = lease.hold();
+        (self.leases.add(first, lease), hold)
+    }
+
+    /// Renews the lease of this number no more.
+    pub(crate) fn let_go(&self, number: u64) {
+        self.leases.take(number);
+    }
+
+    /// Submits what nobody waits for, by `until` if it can.
+    pub(crate) fn see_to(&self, command: Command, until: Instant) {
+        self.chores.add(Chore::Command(Box::new(command), until));
+    }
+
     /// Records an outcome that nobody waits for, by `until` if it can.
     pub(crate) fn settle(&self, settle: Settle, until: Instant) {
         self.chores.add(Chore::Settle(Orphan { settle, until }));
     }
 
-    /// Settles as not executed what this answer may hand out.
+    /// Settles as not executed, or gives back, what this answer may hand out.
     pub(crate) fn adopt(&self, ticket: Ticket) {
         self.chores.add(Chore::Answer(ticket));
     }

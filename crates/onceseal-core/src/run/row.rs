@@ -139,7 +139,7 @@ pub fn living_key(lookup: Hash) -> Key {
 
 /// Where runs that ended under a lookup are found, the newest first.
 #[must_use]
-pub(super) fn former_range(lookup: Hash) -> Range {
+pub fn former_range(lookup: Hash) -> Range {
     let key = |byte: u8| [&lookup.0[..16], &[byte; 8]].concat();
     Range { index: Index::FormerRun, from: key(0), to: key(0xff), limit: 1 }
 }

@@ -33,6 +33,12 @@ impl ProjectId {
         ProjectId(random)
     }
 
+    /// The random bits.
+    #[must_use]
+    pub const fn bytes(self) -> [u8; 16] {
+        self.0
+    }
+
     /// Reads 32 lower-case hex digits.
     #[must_use]
     pub fn parse(text: &str) -> Option<ProjectId> {

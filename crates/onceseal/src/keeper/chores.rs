@@ -1,5 +1,5 @@
 //! What has to be done and nobody waits for: outcomes of attempts whose caller
-//! has gone, and the mark.
+//! has gone, leases to be given back, and the mark.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use onceseal_core::command::Command;
 use onceseal_core::effect::Settle;
+use onceseal_core::lease::InterruptLease;
 use onceseal_core::reply::Reply;
 use onceseal_core::time::Span;
 use onceseal_store::{Store, StoreError, Ticket};
@@ -21,6 +22,9 @@ use crate::watch::Waiters;
 /// The mark moves at most so often.
 const MARK_EVERY: Duration = Duration::from_secs(1);
 
+/// For so long it is tried to give back a lease that nobody waits for any more.
+const GIVE_BACK_FOR: Duration = Duration::from_secs(60);
+
 /// An outcome to record that nobody waits for.
 pub(super) struct Orphan {
     pub(super) settle: Settle,
@@ -31,7 +35,9 @@ pub(super) struct Orphan {
 /// What there is to do.
 pub(super) enum Chore {
     Settle(Orphan),
-    /// An answer that may hand out an attempt.
+    /// Until then.
+    Command(Box<Command>, Instant),
+    /// An answer that may hand out an attempt or a lease.
     Answer(Ticket),
     Mark,
 }
@@ -39,6 +45,7 @@ pub(super) enum Chore {
 /// A chore on its way.
 enum Begun {
     Settle(Orphan, Result<Ticket, StoreError>),
+    Command(Box<Command>, Instant, Result<Ticket, StoreError>),
     Answer(Ticket),
     Mark,
 }
@@ -109,11 +116,21 @@ impl Chores {
                     _ => None,
                 }
             }
+            Begun::Command(command, until, ticket) => match ticket.and_then(Ticket::wait) {
+                Err(error) if again(&error) && Instant::now() < until => Some(Chore::Command(command, until)),
+                _ => None,
+            },
             Begun::Answer(ticket) => {
                 let (attempt, again) = match ticket.wait() {
                     Ok(Reply::Attempt(attempt)) => (attempt, None),
                     // A worker that has gone leaves it to the others.
                     Ok(Reply::Claimed(attempt, _)) => (*attempt, Some(Span::ZERO)),
+                    Ok(Reply::Lease(now)) => {
+                        let give_back = Command::InterruptLease(InterruptLease { lease: now.lease });
+                        let until = Instant::now() + GIVE_BACK_FOR;
+                        self.add(Chore::Command(Box::new(give_back), until));
+                        return None;
+                    }
                     _ => return None,
                 };
                 let until = Instant::now() + attempt.lease.to_std();
@@ -138,6 +155,10 @@ impl Tools {
                 let settle = Command::Settle(orphan.settle.clone());
                 let ticket = fault::reach(point::BEFORE_SETTLE).and_then(|()| self.store.submit(settle));
                 Begun::Settle(orphan, ticket)
+            }
+            Chore::Command(command, until) => {
+                let ticket = self.store.submit((*command).clone());
+                Begun::Command(command, until, ticket)
             }
             Chore::Answer(ticket) => Begun::Answer(ticket),
             Chore::Mark => Begun::Mark,

@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use onceseal_core::command::Command;
-use onceseal_core::effect::{Holding, Renew};
-use onceseal_core::reply::{Attempt, Reply};
+use onceseal_core::effect::Renew;
+use onceseal_core::lease::RenewLease;
+use onceseal_core::reply::{Attempt, LeaseNow, Reply};
 use onceseal_core::time::Span;
 use onceseal_store::clock::Clock;
 use onceseal_store::{Store, StoreError, Ticket};
+use tokio::sync::Notify;
 
 use super::PAUSES;
 use super::timed::{Time, Timed};
@@ -18,11 +20,18 @@ use crate::attempt::again;
 use crate::fault::{self, point};
 use crate::moment::Moment;
 
-/// What the holder of an attempt knows of its lease.
+/// How often whoever waits for the loss of a lease looks at the clock.
+const LOOK: Duration = Duration::from_millis(100);
+/// A lease on a resource has no end but its own: it is kept as long as anybody
+/// can wait.
+const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// What the holder of an attempt or a resource knows of its lease.
 pub(crate) struct Hold {
     clock: Arc<dyn Clock>,
     /// Somebody said so.
     lost: AtomicBool,
+    told: Notify,
     /// The lease's end by the boot clock, as far as it is known here.
     until_us: AtomicI64,
 }
@@ -35,15 +44,35 @@ impl Hold {
         self.lost.load(Ordering::Acquire) || self.clock.now().boot_us > self.until_us.load(Ordering::Acquire)
     }
 
+    /// Waits until it is lost.
+    pub(crate) async fn lost(&self) {
+        loop {
+            // Listening before looking: a word in between is not missed.
+            let told = self.told.notified();
+            if self.is_lost() {
+                return;
+            }
+            // The clock tells nobody that it moved.
+            drop(tokio::time::timeout(LOOK, told).await);
+        }
+    }
+
     fn lose(&self) {
         self.lost.store(true, Ordering::Release);
+        self.told.notify_waiters();
     }
+}
+
+/// How a lease is renewed.
+enum Renewing {
+    Attempt(Renew),
+    Resource(RenewLease),
 }
 
 /// A lease that is kept.
 pub(super) struct Lease {
-    holding: Holding,
-    lease: Span,
+    renewing: Renewing,
+    length: Span,
     /// When it ends unless renewed.
     until: Moment,
     /// However often renewed, it ends here.
@@ -56,9 +85,34 @@ impl Lease {
     pub(super) fn new(clock: Arc<dyn Clock>, attempt: &Attempt, asked: Moment) -> Lease {
         let at = |end: onceseal_core::time::Timestamp| asked.after(end.since(attempt.taken_at).to_std());
         let (until, deadline) = (at(attempt.lease_until), at(attempt.deadline));
+        let renewing = Renewing::Attempt(Renew { attempt: attempt.into(), lease: attempt.lease });
+        Lease::ending(clock, renewing, attempt.lease, until, deadline)
+    }
+
+    /// That of a resource, renewed by this length. It ends `until` at the latest.
+    pub(super) fn of_resource(clock: Arc<dyn Clock>, now: &LeaseNow, length: Span, until: Moment) -> Lease {
+        let renewing = Renewing::Resource(RenewLease { lease: now.lease.clone(), length });
+        let deadline = until.after(FOR_EVER);
+        Lease::ending(clock, renewing, length, until, deadline)
+    }
+
+    fn ending(
+        clock: Arc<dyn Clock>,
+        renewing: Renewing,
+        length: Span,
+        until: Moment,
+        deadline: Moment,
+    ) -> Lease {
         let (lost, until_us) = (AtomicBool::new(false), AtomicI64::new(until.boot_us));
-        let hold = Arc::new(Hold { clock, lost, until_us });
-        Lease { holding: attempt.into(), lease: attempt.lease, until, deadline, hold }
+        let hold = Arc::new(Hold { clock, lost, told: Notify::new(), until_us });
+        Lease { renewing, length, until, deadline, hold }
+    }
+
+    fn renewal(&self) -> Command {
+        match &self.renewing {
+            Renewing::Attempt(renew) => Command::Renew(renew.clone()),
+            Renewing::Resource(renew) => Command::RenewLease(renew.clone()),
+        }
     }
 
     pub(super) fn hold(&self) -> Arc<Hold> {
@@ -67,15 +121,15 @@ impl Lease {
 
     /// When to renew a lease that was asked for then.
     pub(super) fn next(&self, asked: Moment) -> Instant {
-        asked.instant + self.lease.to_std() / 3
+        asked.instant + self.length.to_std() / 3
     }
 
     /// What a renewal's answer means: the next one at a third of the lease, an
     /// earlier one if the store could not be asked, or that the lease is lost.
     fn renewed(&mut self, pause: Duration, answer: Result<Reply, StoreError>, asked: Moment) -> Option<Time> {
         match answer {
-            Ok(Reply::Renewed { .. }) => {
-                self.until = asked.after(self.lease.to_std()).min(self.deadline);
+            Ok(Reply::Renewed { .. } | Reply::Lease(_)) => {
+                self.until = asked.after(self.length.to_std()).min(self.deadline);
                 self.hold.until_us.store(self.until.boot_us, Ordering::Release);
                 Some((self.next(asked), PAUSES.0))
             }
@@ -112,9 +166,9 @@ pub(super) fn keep(leases: &Timed<Lease>, store: &Store) {
 type Submitted = (u64, Moment, Result<Ticket, StoreError>);
 
 fn submit(leases: &Timed<Lease>, store: &Store, number: u64) -> Option<Submitted> {
-    let renew = leases.look(number, |lease| Renew { attempt: lease.holding, lease: lease.lease })?;
+    let renewal = leases.look(number, Lease::renewal)?;
     let asked = Moment::now(store.clock().as_ref());
-    let ticket = fault::reach(point::BEFORE_RENEW).and_then(|()| store.submit(Command::Renew(renew)));
+    let ticket = fault::reach(point::BEFORE_RENEW).and_then(|()| store.submit(renewal));
     Some((number, asked, ticket))
 }
 
