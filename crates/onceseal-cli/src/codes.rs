@@ -68,6 +68,12 @@ pub(crate) const ENGINE: &[Entry] = &[
         "never",
         "a tool is declared in a way that cannot be; the message names it and what is wrong",
     ),
+    ("definition_invalid", "never", "a run definition is malformed; the message names it and what is wrong"),
+    (
+        "kind_unknown",
+        "never",
+        "there is no run definition of this kind; `onceseal runs definitions` lists them",
+    ),
     ("setting_invalid", "never", "a setting is malformed or not known"),
 ];
 

@@ -252,7 +252,7 @@ impl From<ConfigError> for CliError {
             ConfigError::Unreadable { .. } => {
                 base.next("put a file there, or name another one with --config")
             }
-            ConfigError::Policy(_) | ConfigError::Tool(_) => {
+            ConfigError::Policy(_) | ConfigError::Tool(_) | ConfigError::Run(_) => {
                 base.next("correct the file, then `onceseal policy check`")
             }
             _ => base,

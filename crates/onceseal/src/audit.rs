@@ -21,6 +21,8 @@ use onceseal_core::code::Code;
 use onceseal_core::hash::Hash;
 use onceseal_core::json::Value;
 use onceseal_core::run::Definition;
+use onceseal_core::stream::StreamId;
+use onceseal_store::raw::Logged;
 use onceseal_store::read::{self, Snapshot};
 use onceseal_store::{Store, StoreError};
 
@@ -163,6 +165,33 @@ pub fn audit(control: &Control, options: &AuditOptions<'_>) -> Result<AuditRepor
     let (notes, _) = tally.notes.finish();
     let since = options.since;
     Ok(AuditReport { events, streams, keys, newest: followed.newest, since, findings, more, notes })
+}
+
+/// Audits one stream: its events, what they come to, and its keys. What the rest
+/// of the store says of it is not looked at.
+pub(crate) fn stream_alone(control: &Control, stream: &StreamId) -> Result<AuditReport, Error> {
+    let store = control.store();
+    let mut tally = Tally::new(Sums::new());
+    // The log knows the number of a stream by any event of it.
+    let ordinal = store.read(|snapshot| {
+        let Some(event) = snapshot.events(stream, 1, 1)?.pop() else { return Ok(None) };
+        let entry = snapshot.entries(i64::try_from(event.position).unwrap_or(i64::MAX) - 1, 1)?.pop();
+        Ok(entry.and_then(|entry| match entry.at {
+            Logged::Own { ordinal, .. } => Some(ordinal),
+            _ => None,
+        }))
+    });
+    let which =
+        Which::These(tally.readable(ordinal, "its place in the log")?.flatten().into_iter().collect());
+    Walk::new(store, which).run(&mut tally, &|_| ())?;
+    if tally.streams == 0 {
+        let sentence = format!("{stream} has no event that the log knows");
+        tally.findings.push(Finding::of_stream(finding::STREAM_EMPTY, *stream, sentence));
+    }
+    let (findings, more) = tally.findings.finish();
+    let Tally { events, streams, keys, .. } = tally;
+    let (notes, _) = tally.notes.finish();
+    Ok(AuditReport { events, streams, keys, newest: None, since: None, findings, more, notes })
 }
 
 /// Everything: two threads over the streams, one of which first does what

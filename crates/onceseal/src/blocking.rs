@@ -151,6 +151,27 @@ impl Control {
         &self.engine
     }
 
+    /// Waits for anything that the engine can be asked for, such as
+    /// `control.wait(control.runs().by(principal).start("simple").change("c").send())`.
+    /// What it calls runs on this thread.
+    ///
+    /// # Errors
+    /// As what is waited for.
+    pub fn wait<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        self.runtime.run(asked)
+    }
+
+    /// As [`crate::Control::runs`], to be [waited for](Control::wait).
+    #[must_use]
+    pub fn runs(&self) -> crate::runs::Runs {
+        self.here.runs()
+    }
+
+    /// As [`crate::Control::lease`], to be [waited for](Control::wait).
+    pub fn lease(&self, resource: crate::runs::Resource) -> crate::runs::Leasing {
+        self.here.lease(resource)
+    }
+
     /// Begins a call of this action.
     pub fn action(&self, name: impl Into<String>) -> Proposing<'_> {
         Proposing { control: self, call: self.here.action(name) }

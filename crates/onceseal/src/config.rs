@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use onceseal_core::json::{Object, Value};
 use onceseal_core::policy::{ActivePolicy, Document, Policy, PolicyError};
+use onceseal_core::run::Definition;
 
 use crate::operations::{Declared, ToolError};
+use crate::runs::{self, DefinedError};
 
 /// The file's name.
 pub const FILE: &str = "onceseal.yaml";
@@ -48,6 +50,9 @@ pub enum ConfigError {
     /// A tool is malformed.
     #[error(transparent)]
     Tool(#[from] ToolError),
+    /// A run definition is malformed.
+    #[error(transparent)]
+    Run(#[from] DefinedError),
     /// A setting is malformed.
     #[error("settings: {0}")]
     Setting(String),
@@ -65,6 +70,7 @@ impl ConfigError {
             ConfigError::Blank => "config_blank",
             ConfigError::Policy(_) => "policy_invalid",
             ConfigError::Tool(_) => "tool_invalid",
+            ConfigError::Run(_) => "definition_invalid",
             ConfigError::Setting(_) => "setting_invalid",
         }
     }
@@ -109,6 +115,8 @@ pub struct Config {
     pub settings: Settings,
     /// The tools that a worker carries out.
     pub tools: Vec<Declared>,
+    /// The definitions that runs can be started by besides those built in.
+    pub runs: Vec<Arc<Definition>>,
     /// Where their programs run: beside the file.
     pub directory: PathBuf,
 }
@@ -190,10 +198,17 @@ impl Config {
                 ToolError { position, ..error }
             })?,
         };
+        let runs = match document.take("runs") {
+            None => Vec::new(),
+            Some(section) => runs::section(&section).map_err(|error| {
+                let position = Some(document.position(&error.way()));
+                DefinedError { position, ..error }
+            })?,
+        };
         // Compiled from the document first: its errors know their line.
         Policy::from_document(&document)?;
         let policy = Arc::new(ActivePolicy::compile(document.value())?);
-        Ok(Config { policy, settings, tools, directory: directory.to_owned() })
+        Ok(Config { policy, settings, tools, runs, directory: directory.to_owned() })
     }
 }
 

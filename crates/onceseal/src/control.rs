@@ -4,16 +4,17 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use onceseal_core::approval::{Answer, Identity, Proof, Revocation, Said};
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::effect::{EffectRow, Finding, Reconcile, Resolve};
 use onceseal_core::hash::Hash;
-use onceseal_core::id::{ActionId, ApprovalId};
+use onceseal_core::id::{ActionId, ApprovalId, RootId};
 use onceseal_core::policy::{Activate, ActivePolicy};
 use onceseal_core::reply::Reply;
+use onceseal_core::run::Definition;
 use onceseal_core::store::Note;
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::Span;
@@ -50,6 +51,10 @@ pub(crate) struct Inner {
     pub(crate) outbox: tokio::sync::Notify,
     /// Where the store is, unless it is in memory.
     pub(crate) directory: Option<PathBuf>,
+    /// The project that this store is of.
+    pub(crate) root: RootId,
+    /// What the configuration defines besides what is built in.
+    pub(crate) definitions: OnceLock<Vec<Arc<Definition>>>,
     /// Closing again would look at a file that may be another by then.
     pub(crate) closed: AtomicBool,
 }

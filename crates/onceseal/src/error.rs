@@ -99,6 +99,14 @@ pub enum Error {
     /// The call cannot be a proposal; nothing was recorded.
     #[error(transparent)]
     Proposal(#[from] ProposalError),
+    /// There is no run definition of this kind; nothing was recorded.
+    #[error("there is no run definition `{kind}`; known are {}", known.join(", "))]
+    KindUnknown {
+        /// The kind that was asked for.
+        kind: String,
+        /// Those there are.
+        known: Vec<String>,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -132,6 +140,9 @@ fn refusal_text(refusal: &Refusal) -> String {
     if let Some(reason) = &refusal.reason {
         text.push_str(&format!(" ({reason})"));
     }
+    if let Some(held) = &refusal.lease {
+        text.push_str(&format!(" (held by {} until {})", held.holder, held.until));
+    }
     if let Some(field) = refusal.field {
         text.push_str(&format!(" (differs in {field})"));
     }
@@ -150,6 +161,7 @@ impl Error {
             Error::Unknown { .. } => "outcome_unknown",
             Error::Unsettled { because, .. } => because.code(),
             Error::Proposal(_) | Error::Arguments(_) => "invalid_argument",
+            Error::KindUnknown { .. } => "kind_unknown",
             Error::Store(error) => error.code().as_str(),
             Error::Place(error) => error.code(),
             Error::Mark(error) => error.code(),
@@ -181,6 +193,7 @@ impl Error {
             Error::Ended(_)
             | Error::Proposal(_)
             | Error::Arguments(_)
+            | Error::KindUnknown { .. }
             | Error::Place(_)
             | Error::Mark(_)
             | Error::Config(_)

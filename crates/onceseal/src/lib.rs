@@ -30,6 +30,7 @@ mod permit;
 pub mod process;
 mod receipt;
 pub mod render;
+pub mod runs;
 mod secrets;
 mod seen;
 mod sweep;

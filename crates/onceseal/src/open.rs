@@ -5,9 +5,10 @@
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 
 use onceseal_core::code::Code;
+use onceseal_core::id::RootId;
 use onceseal_core::policy::ActivePolicy;
 use onceseal_store::clock::{Clock, SystemClock};
 use onceseal_store::mark::MarkFile;
@@ -116,6 +117,8 @@ impl Control {
             .await
             .map_err(|_| Error::Unexpected)??;
         control.activate(config.policy, false, Some(Control::account())).await?;
+        // Nobody else has this handle yet.
+        let _ = control.inner.definitions.set(config.runs);
         Ok(control)
     }
 
@@ -178,9 +181,11 @@ impl Control {
             sweeper: Sweeper::none(),
             mark: Some(Arc::new(Marking::unmoved(mark))),
             seen,
+            root: root(Some(&place), &store),
             store,
             outbox: tokio::sync::Notify::new(),
             directory: None,
+            definitions: OnceLock::new(),
             closed: AtomicBool::new(false),
         };
         Ok(Some(Control { inner: Arc::new(inner), blocks: false }))
@@ -190,13 +195,13 @@ impl Control {
         let store = Store::sqlite(place.database().to_owned(), &opening.options())?;
         let mark = opening.mark(place, &store)?;
         let seen = Seen::of(&store, &mark)?.or_refuse()?;
-        Control::start(store, Some((mark, seen)), Some(place.directory()), opening.sweep)
+        Control::start(store, Some((mark, seen)), Some(place), opening.sweep)
     }
 
     pub(crate) fn start(
         store: Store,
         mark: Option<(MarkFile, Seen)>,
-        directory: Option<&Path>,
+        place: Option<&Place>,
         sweep: bool,
     ) -> Result<Control, Error> {
         let store = Arc::new(store);
@@ -209,10 +214,31 @@ impl Control {
         let watch = Watch::new(store.clone(), waiters);
         let (seen, closed) = (seen.unwrap_or(Seen::Nothing), AtomicBool::new(false));
         let outbox = tokio::sync::Notify::new();
-        let directory = directory.map(Path::to_owned);
-        let inner = Inner { store, keeper, watch, policy, sweeper, mark, seen, outbox, directory, closed };
+        let directory = place.map(|place| place.directory().to_owned());
+        let (root, definitions) = (root(place, &store), OnceLock::new());
+        let inner = Inner {
+            store,
+            keeper,
+            watch,
+            policy,
+            sweeper,
+            mark,
+            seen,
+            outbox,
+            directory,
+            root,
+            definitions,
+            closed,
+        };
         Ok(Control { inner: Arc::new(inner), blocks: false })
     }
+}
+
+/// The project that runs here are about; where there is none, the tenant, which
+/// is named at random too and stays.
+fn root(place: Option<&Place>, store: &Store) -> RootId {
+    let project = place.and_then(Place::project).map(|project| project.id().bytes());
+    RootId(project.unwrap_or(store.tenant().id))
 }
 
 /// The active policy, unless it does not decode or its text is gone: whoever

@@ -10,11 +10,13 @@ use onceseal_core::approval::{ApprovalRow, Revoke};
 use onceseal_core::code::Code;
 use onceseal_core::effect::{EffectRow, RemoteReceipt};
 use onceseal_core::hash::{Hash, write_hex};
-use onceseal_core::id::{ActionId, ApprovalId};
+use onceseal_core::id::{ActionId, ApprovalId, RunId};
 use onceseal_core::journal::{chain_hash, open_text, sealed_text};
 use onceseal_core::json::{self, Limits, Object, Value};
+use onceseal_core::lease::Holder;
 use onceseal_core::policy::{ActivePolicy, ArgumentPath, Policy};
 use onceseal_core::route::{RouteRow, RouteState};
+use onceseal_core::run::RunRow;
 use onceseal_core::stream::StreamId;
 use onceseal_store::StoreError;
 use onceseal_store::read::StoredEvent;
@@ -183,6 +185,39 @@ pub fn approval(id: ApprovalId, row: &ApprovalRow) -> Value {
         ("consumed_by", optional(row.consumed_by)),
         ("created_at", text(row.created_at)),
         ("expires_at", text(row.expires_at)),
+    ])
+}
+
+/// A run.
+#[must_use]
+pub fn run(id: RunId, row: &RunRow) -> Value {
+    object(vec![
+        ("run", text(id)),
+        ("kind", text(&row.kind)),
+        ("key", optional(row.private.key.as_ref())),
+        ("state", text(&row.state)),
+        ("terminal", Value::Bool(row.terminal)),
+        ("code", optional(row.code.as_ref())),
+        ("provisional", Value::Bool(row.provisional)),
+        ("root", text(row.root)),
+        ("definition", text(row.definition)),
+        ("previous", optional(row.previous)),
+        ("ordinal", number(row.ordinal)),
+        ("agent", optional(row.private.agent.as_ref())),
+        ("user", optional(row.private.user.as_ref())),
+        ("created_at", text(row.created_at)),
+        ("updated_at", text(row.updated_at)),
+    ])
+}
+
+/// Whoever holds a resource.
+#[must_use]
+pub fn holder(holder: &Holder) -> Value {
+    object(vec![
+        ("holder", text(holder.holder)),
+        ("fence", number(holder.fence)),
+        ("shared", Value::Bool(holder.shared)),
+        ("until", text(holder.until)),
     ])
 }
 

@@ -12,11 +12,11 @@ use onceseal_core::action::{ActionRow, ActionState, Answer, ended_number};
 use onceseal_core::approval::{ApprovalRow, Status};
 use onceseal_core::code::Code;
 use onceseal_core::effect::{EffectRow, EffectState};
-use onceseal_core::id::{ActionId, ApprovalId};
+use onceseal_core::id::{ActionId, ApprovalId, RunId};
 use onceseal_core::journal::{Index, Row};
 use onceseal_core::json::{self, Limits, Object, Value};
 use onceseal_core::lease::Use;
-use onceseal_core::run::Life;
+use onceseal_core::run::{Life, RunRow};
 use onceseal_core::stream::{StreamId, StreamKind};
 use onceseal_core::time::Timestamp;
 use onceseal_core::view::Loaded;
@@ -88,6 +88,14 @@ pub struct Listed {
 }
 
 impl Filter {
+    /// Where a list of runs goes on that was broken off after this one.
+    #[must_use]
+    pub fn after_run(id: RunId, row: &RunRow) -> Cursor {
+        let life = if row.terminal { Life::Ended } else { Life::Living };
+        let made = onceseal_core::journal::moment(row.created_at);
+        Cursor { made, state: life.number(), stream: StreamId::run(id) }
+    }
+
     /// Where a list of actions goes on that was broken off after this one.
     #[must_use]
     pub fn after_action(&self, id: ActionId, row: &ActionRow) -> Cursor {
@@ -216,7 +224,7 @@ impl Control {
         Ok(self.store().read(|snapshot| snapshot.log(after, limit))?)
     }
 
-    fn row(&self, stream: &StreamId) -> Result<Option<Row>, Error> {
+    pub(crate) fn row(&self, stream: &StreamId) -> Result<Option<Row>, Error> {
         let loaded = self.store().read(|snapshot| snapshot.stream(stream))?;
         if loaded == Loaded::Unreadable {
             return Err(StoreError::new(Code::Corrupt).into());

@@ -22,6 +22,8 @@ mod processes;
 mod receipts;
 mod results;
 mod routes;
+mod run_leases;
+mod runs;
 mod secrets;
 mod support;
 mod sweeping;

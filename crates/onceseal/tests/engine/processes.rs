@@ -41,13 +41,13 @@ impl Process {
     }
 
     /// Waits until the child is ready.
-    fn ready(&mut self) {
+    pub(crate) fn ready(&mut self) {
         let out = self.0.stdout.as_mut().expect("its output");
         let ready = BufReader::new(out).lines().map_while(Result::ok).any(|line| line.ends_with("ready"));
         assert!(ready, "the child ended");
     }
 
-    fn go(&mut self) {
+    pub(crate) fn go(&mut self) {
         self.0.stdin.as_mut().expect("its input").write_all(b"go\n").expect("heard");
     }
 
@@ -58,7 +58,7 @@ impl Process {
 }
 
 /// What a child says and waits for before it does its part.
-fn wait_for_go() {
+pub(crate) fn wait_for_go() {
     println!("ready");
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).expect("told");
@@ -73,7 +73,7 @@ fn opening(base: &Path) -> Opening {
     }
 }
 
-async fn open(base: &Path) -> Control {
+pub(crate) async fn open(base: &Path) -> Control {
     let opening = opening(base);
     tokio::task::spawn_blocking(move || Control::found(&opening)).await.expect("no panic").expect("the store")
 }

@@ -1,0 +1,147 @@
+//! Taking a resource, and what is done with a lease that was handed on.
+
+use std::time::Instant;
+
+use onceseal_core::command::Command;
+use onceseal_core::id::HolderId;
+use onceseal_core::json::{self, Object, Value};
+use onceseal_core::lease::{AcquireLease, CommitLease, InterruptLease, Lease, Preempt, RenewLease, Resource};
+use onceseal_core::reply::{LeaseNow, Reply};
+use onceseal_core::time::Span;
+
+use super::guard::LeaseGuard;
+use super::random;
+use crate::claim::Unclaimed;
+use crate::control::{Control, accepted};
+use crate::error::Error;
+use crate::moment::Moment;
+
+/// Long enough for a process that is held up, short enough to wait for.
+const LENGTH: Span = Span::seconds(30);
+
+/// A resource about to be taken; see [`Control::lease`].
+#[must_use = "nothing is held until it is taken"]
+pub struct Leasing {
+    control: Control,
+    resource: Resource,
+    holder: Option<HolderId>,
+    length: Span,
+    shared: bool,
+    preempt: Option<Preempt>,
+}
+
+impl Leasing {
+    pub(super) fn new(control: Control, resource: Resource) -> Leasing {
+        Leasing { control, resource, holder: None, length: LENGTH, shared: false, preempt: None }
+    }
+
+    /// How long the lease lasts unless it is renewed: 1 s to 24 h, 30 s if nothing
+    /// is said. For so long the others wait for a holder that has died.
+    pub fn length(self, length: Span) -> Leasing {
+        Leasing { length, ..self }
+    }
+
+    /// Beside others who take it so.
+    pub fn shared(self) -> Leasing {
+        Leasing { shared: true, ..self }
+    }
+
+    /// Who takes it, instead of a holder drawn at random. Whoever holds the
+    /// resource under this name gets the lease that it has: two parts of a program
+    /// that name one holder do not exclude each other.
+    pub fn holder(self, holder: HolderId) -> Leasing {
+        Leasing { holder: Some(holder), ..self }
+    }
+
+    /// From whoever has it, by an operator's word, which is recorded.
+    pub fn preempt(self, preempt: Preempt) -> Leasing {
+        Leasing { preempt: Some(preempt), ..self }
+    }
+
+    /// Takes it, and keeps the lease alive until the guard is given up.
+    ///
+    /// # Errors
+    /// `lease_held` with who holds it and until when, `run_unknown`, `run_ended`,
+    /// `out_of_bounds` for a length, or what the store fails with.
+    pub async fn take(self) -> Result<LeaseGuard, Error> {
+        let (control, length, again) = (self.control.clone(), self.length, self.holder.is_some());
+        let asked = Moment::now(control.store().clock().as_ref());
+        let now = self.once().await?;
+        // A lease that the holder had may end sooner than one that is new.
+        let left = now.until.since(control.store().now()).to_std().min(length.to_std());
+        let (until, first) = match again {
+            true => (asked.after(left), Instant::now()),
+            false => (asked.after(length.to_std()), asked.instant + length.to_std() / 3),
+        };
+        let (number, hold) = control.inner.keeper.keep_resource(control.store(), &now, length, until, first);
+        Ok(LeaseGuard::new(control, now.lease, now.shared, number, hold))
+    }
+
+    /// Takes it, and renews nothing: for whoever hands the lease on.
+    ///
+    /// # Errors
+    /// As [`Leasing::take`].
+    pub async fn once(self) -> Result<LeaseNow, Error> {
+        let Leasing { control, resource, holder, length, shared, preempt } = self;
+        let named = holder.is_some();
+        let holder = match holder {
+            Some(holder) => holder,
+            None => HolderId(random()?),
+        };
+        let acquire = AcquireLease { resource, holder, length, shared, preempt };
+        let command = Command::AcquireLease(Box::new(acquire));
+        let reply = match named {
+            // What it had before is not given back because this wait was given up.
+            true => control.submit(command).await?,
+            false => {
+                let reply = Unclaimed::new(&control.inner.keeper, control.ticket(command)?).await?;
+                control.inner.keeper.recorded();
+                reply
+            }
+        };
+        held(reply)
+    }
+}
+
+impl Control {
+    /// Moves the end of a lease to so long from now, later or earlier.
+    ///
+    /// # Errors
+    /// `lease_fenced`, `out_of_bounds`, or what the store fails with.
+    pub async fn renew_lease(&self, lease: Lease, length: Span) -> Result<LeaseNow, Error> {
+        held(self.submit(Command::RenewLease(RenewLease { lease, length })).await?)
+    }
+
+    /// Gives a lease up with an outcome, which is final. `false`: it was given up
+    /// with the same before.
+    ///
+    /// # Errors
+    /// `lease_fenced`, `outcome_invalid`, `outcome_final`, or what the store fails
+    /// with.
+    pub async fn commit_lease(&self, lease: Lease, outcome: Object) -> Result<bool, Error> {
+        let outcome = json::canonical(&Value::Object(outcome));
+        done(self.submit(Command::CommitLease(CommitLease { lease, outcome })).await?)
+    }
+
+    /// Gives a lease up without an outcome. A run that it was on stays where it is.
+    ///
+    /// # Errors
+    /// `lease_fenced`, or what the store fails with.
+    pub async fn interrupt_lease(&self, lease: Lease) -> Result<(), Error> {
+        done(self.submit(Command::InterruptLease(InterruptLease { lease })).await?).map(drop)
+    }
+}
+
+fn held(reply: Reply) -> Result<LeaseNow, Error> {
+    match accepted(reply)? {
+        Reply::Lease(now) => Ok(*now),
+        _ => Err(Error::Unexpected),
+    }
+}
+
+fn done(reply: Reply) -> Result<bool, Error> {
+    match accepted(reply)? {
+        Reply::Done { changed } => Ok(changed),
+        _ => Err(Error::Unexpected),
+    }
+}

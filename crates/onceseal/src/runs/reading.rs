@@ -1,0 +1,284 @@
+//! Reading runs and leases. Nothing here changes anything.
+
+use std::sync::Arc;
+
+use onceseal_core::action::Principal;
+use onceseal_core::code::Code;
+use onceseal_core::id::{RootId, RunId};
+use onceseal_core::journal::{Body, Row};
+use onceseal_core::json::{self, Limits, Object, Value};
+use onceseal_core::lease::{Holder, LeaseRow, Resource};
+use onceseal_core::run::{Definition, Life, RunRow};
+use onceseal_core::stream::{StreamId, StreamKind};
+use onceseal_core::time::Timestamp;
+use onceseal_store::StoreError;
+use onceseal_store::read::{self, Snapshot, StoredEvent, row_of};
+
+use crate::control::Control;
+use crate::error::Error;
+use crate::views::{Cursor, Filter};
+
+/// Rows looked at for one page of a list.
+const PAGE: usize = 256;
+
+/// Where a run stands, for a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stand {
+    /// Something may follow.
+    Living,
+    /// Nothing does.
+    Ended,
+    /// In this state of its definition.
+    In(String),
+}
+
+/// Which runs to list.
+#[derive(Debug, Clone, Default)]
+pub struct RunFilter {
+    /// Only those of this kind.
+    pub kind: Option<String>,
+    /// Only those that stand so.
+    pub stand: Option<Stand>,
+    /// Only those of this project.
+    pub root: Option<RootId>,
+    /// Only those started at or before this moment.
+    pub until: Option<Timestamp>,
+    /// Only what comes after this place.
+    pub after: Option<Cursor>,
+    /// Newest first instead of oldest first.
+    pub newest_first: bool,
+}
+
+impl RunFilter {
+    fn fits(&self, row: &RunRow) -> bool {
+        let stands = match &self.stand {
+            Some(Stand::In(state)) => row.state == *state,
+            // The index says so.
+            Some(Stand::Living | Stand::Ended) | None => true,
+        };
+        stands
+            && self.kind.as_ref().is_none_or(|kind| row.kind == *kind)
+            && self.root.is_none_or(|root| row.root == root)
+    }
+
+    fn rows(&self) -> Filter {
+        let life = match self.stand {
+            Some(Stand::Living) => Some(Life::Living.number()),
+            Some(Stand::Ended) => Some(Life::Ended.number()),
+            Some(Stand::In(_)) | None => None,
+        };
+        let Filter { name, .. } = Filter::default();
+        Filter { state: life, name, until: self.until, after: self.after, newest_first: self.newest_first }
+    }
+}
+
+/// One page of a list of runs.
+#[derive(Debug, Clone, Default)]
+pub struct ListedRuns {
+    /// The runs.
+    pub items: Vec<(RunId, RunRow)>,
+    /// Streams whose rows do not decode.
+    pub unreadable: Vec<StreamId>,
+    /// Where the next page begins, if there may be one.
+    pub next: Option<Cursor>,
+}
+
+/// A run with all that is known of it.
+#[derive(Debug, Clone)]
+pub struct RunView {
+    /// Its id.
+    pub id: RunId,
+    /// The number of its newest event.
+    pub sequence: u64,
+    /// Its row.
+    pub row: RunRow,
+    /// What it goes by; `None` if that is erased.
+    pub definition: Option<Arc<Definition>>,
+    /// Who holds it at the moment, if anybody does.
+    pub holder: Option<Holder>,
+}
+
+impl RunView {
+    /// What an operator may ask for now, with the state that follows; `None` where
+    /// the program that works on the run says which.
+    pub fn commands(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.definition.iter().flat_map(|definition| definition.commands(&self.row.state))
+    }
+
+    /// The states that may follow.
+    pub fn next(&self) -> impl Iterator<Item = &str> {
+        let edges = self.definition.iter().flat_map(|definition| definition.edges());
+        edges.filter(|(from, _)| *from == self.row.state).map(|(_, to)| to)
+    }
+}
+
+/// An event of a run, with who asked for it and by which request.
+#[derive(Debug, Clone)]
+pub struct RunEvent {
+    /// The event.
+    pub stored: StoredEvent,
+    /// Who asked; `None` if nobody did, as where a lease lapsed, or if that is
+    /// erased.
+    pub by: Option<Principal>,
+    /// The id of the request that it answers.
+    pub request: Option<String>,
+}
+
+/// A resource as it is held.
+#[derive(Debug, Clone)]
+pub struct LeaseView {
+    /// The resource.
+    pub resource: Resource,
+    /// Its row.
+    pub row: LeaseRow,
+    /// When this was looked at.
+    pub now: Timestamp,
+}
+
+impl LeaseView {
+    /// Who holds it, in the order in which they took it.
+    pub fn holders(&self) -> impl Iterator<Item = &Holder> {
+        self.row.live(self.now)
+    }
+}
+
+impl Control {
+    /// A page of runs: as many as are asked for, if there are so many.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn list_runs(&self, filter: &RunFilter, limit: usize) -> Result<ListedRuns, Error> {
+        let (mut rows, mut listed) = (filter.rows(), ListedRuns::default());
+        loop {
+            let page = self.list(StreamKind::Run, &rows, PAGE)?;
+            listed.unreadable.extend(page.unreadable);
+            for (stream, row) in page.items {
+                let Row::Run(row) = row else { continue };
+                if !filter.fits(&row) {
+                    continue;
+                }
+                if listed.items.len() == limit {
+                    listed.next = listed.items.last().map(|(id, row)| Filter::after_run(*id, row));
+                    return Ok(listed);
+                }
+                listed.items.push((RunId(stream.name), row));
+            }
+            rows.after = page.next;
+            if rows.after.is_none() {
+                return Ok(listed);
+            }
+        }
+    }
+
+    /// A run with all that is known of it, as one picture of the store has it.
+    ///
+    /// # Errors
+    /// The store cannot be read, or the row does not decode.
+    pub fn run(&self, id: RunId) -> Result<Option<RunView>, Error> {
+        let now = self.store().now();
+        let held = self.store().tenant().lease(&Resource::Run(id).to_string());
+        let view = self.store().read(|snapshot| {
+            let Some((sequence, row)) = run_row(snapshot, id)? else { return Ok(None) };
+            let definition = match read::definition(snapshot, row.definition) {
+                Err(error) if error.code() == Code::Erased => None,
+                definition => definition?.map(Arc::new),
+            };
+            let holder = match row_of(snapshot.stream(&held)?).map(|stored| stored.row) {
+                Some(Row::Lease(row)) => row.live(now).next().cloned(),
+                _ => None,
+            };
+            Ok(Some(RunView { id, sequence, row, definition, holder }))
+        });
+        Ok(view?)
+    }
+
+    /// The events of a run, oldest first, from this sequence on.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn run_events(&self, id: RunId, from: u64, limit: usize) -> Result<Vec<RunEvent>, Error> {
+        let events = self.store().read(|snapshot| {
+            let events = snapshot.events(&StreamId::run(id), from, limit)?;
+            events.into_iter().map(|stored| asked_for(snapshot, stored)).collect()
+        });
+        Ok(events?)
+    }
+
+    /// An event of a run, with who asked for it.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn run_event(&self, stored: &StoredEvent) -> Result<RunEvent, Error> {
+        Ok(self.store().read(|snapshot| asked_for(snapshot, stored.clone()))?)
+    }
+
+    /// How a resource is held; `None` if it never was.
+    ///
+    /// # Errors
+    /// The store cannot be read, or the row does not decode.
+    pub fn inspect_lease(&self, resource: &Resource) -> Result<Option<LeaseView>, Error> {
+        let now = self.store().now();
+        match self.row(&self.store().tenant().lease(&resource.to_string()))? {
+            Some(Row::Lease(row)) => Ok(Some(LeaseView { resource: resource.clone(), row, now })),
+            _ => Ok(None),
+        }
+    }
+
+    /// The outcome with which the lease of this number was given up, if it was and
+    /// is not too old to be known.
+    ///
+    /// # Errors
+    /// The store cannot be read, `erased`, or `corrupt`.
+    pub fn lease_outcome(&self, lease: &LeaseView, fence: u64) -> Result<Option<Object>, Error> {
+        let Some(kept) = lease.row.outcomes.iter().find(|kept| kept.fence == fence) else { return Ok(None) };
+        let stream = self.store().tenant().lease(&lease.resource.to_string());
+        let payload = self.store().read(|snapshot| snapshot.payload(&stream, kept.sequence))?;
+        let payload = payload.ok_or_else(|| StoreError::new(Code::Erased))?;
+        match json::read_canonical(&payload.text, &Limits::DATA) {
+            Ok(Value::Object(outcome)) => Ok(Some(outcome)),
+            _ => Err(StoreError::new(Code::Corrupt).into()),
+        }
+    }
+}
+
+/// A run's row with the number of its newest event.
+pub(super) fn run_row(snapshot: &dyn Snapshot, id: RunId) -> Result<Option<(u64, RunRow)>, StoreError> {
+    use onceseal_core::view::Loaded;
+    match snapshot.stream(&StreamId::run(id))? {
+        Loaded::Absent => Ok(None),
+        Loaded::Unreadable => Err(StoreError::new(Code::Corrupt)),
+        loaded => match row_of(loaded) {
+            Some(stored) => match stored.row {
+                Row::Run(row) => Ok(Some((stored.head.sequence, row))),
+                _ => Err(StoreError::new(Code::Corrupt)),
+            },
+            None => Ok(None),
+        },
+    }
+}
+
+/// Who asked for an event. The answer to a request stands behind what it changed,
+/// among the events of one command.
+fn asked_for(snapshot: &dyn Snapshot, stored: StoredEvent) -> Result<RunEvent, StoreError> {
+    let by = stored.event.as_ref().and_then(|event| asker(&event.body));
+    let behind = stored.stamp.of.saturating_sub(stored.stamp.part);
+    let more = snapshot.log(stored.position, behind as usize)?;
+    let request =
+        more.into_iter().filter(|other| other.stamp.command == stored.stamp.command).find_map(|other| {
+            match other.event?.body {
+                Body::RequestAnswered(_, sealed) => sealed.id,
+                _ => None,
+            }
+        });
+    Ok(RunEvent { stored, by, request })
+}
+
+fn asker(body: &Body) -> Option<Principal> {
+    let (agent, user) = match body {
+        Body::RunStarted(_, sealed) => (&sealed.agent, &sealed.user),
+        Body::RunMoved(_, sealed) => (&sealed.agent, &sealed.user),
+        Body::RunNamed(_, sealed) => (&sealed.agent, &sealed.user),
+        _ => return None,
+    };
+    agent.as_ref().map(|agent| Principal { agent: agent.clone(), user: user.clone() })
+}
