@@ -57,6 +57,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
+use std::future::Future;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -76,6 +77,9 @@ mod watch;
 
 /// The longest time between asking a program to end and killing it.
 pub const GRACE_MAX: Duration = Duration::from_secs(5);
+
+/// As good as none.
+const NO_DEADLINE: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// How often a program that runs is looked whether its lease still holds.
 const LOOK: Duration = Duration::from_millis(100);
@@ -244,6 +248,23 @@ impl Process {
         let begun = Instant::now();
         let ended = match Watch::start(self, deadline.into()) {
             Ok(watch) => watch.finish(self.grace.min(GRACE_MAX), &mut events).await,
+            Err(kind) => Ended::NotStarted(kind),
+        };
+        Ran { ended, took: begun.elapsed() }
+    }
+
+    /// Runs the program to its end, or until `stop` is ready: then it is asked to end,
+    /// as at a deadline, and killed after the grace. [`Ended::TimedOut`] says that it
+    /// was.
+    ///
+    /// Dropping the future kills the group, as that of [`run`](Self::run) does.
+    ///
+    /// # Panics
+    /// As [`run`](Self::run).
+    pub async fn run_until(&self, stop: impl Future<Output = ()>, mut events: impl FnMut(Event)) -> Ran {
+        let begun = Instant::now();
+        let ended = match Watch::start(self, (begun + NO_DEADLINE).into()) {
+            Ok(watch) => watch.finish_or(stop, self.grace.min(GRACE_MAX), &mut events).await,
             Err(kind) => Ended::NotStarted(kind),
         };
         Ran { ended, took: begun.elapsed() }

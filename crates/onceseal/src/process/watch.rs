@@ -3,6 +3,7 @@
 //! Invariant: before time is said to be up, it is looked once more whether the
 //! program has ended by itself.
 
+use std::future::Future;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -39,9 +40,25 @@ impl Watch {
         Ok(Self { group, terminal, signals, forwards, deadline })
     }
 
-    pub(super) async fn finish(mut self, grace: Duration, events: &mut impl FnMut(Event)) -> Ended {
+    pub(super) async fn finish(self, grace: Duration, events: &mut impl FnMut(Event)) -> Ended {
+        self.finish_or(std::future::pending(), grace, events).await
+    }
+
+    /// As [`finish`](Self::finish); time is up as well when `stop` is ready.
+    pub(super) async fn finish_or(
+        mut self,
+        stop: impl Future<Output = ()>,
+        grace: Duration,
+        events: &mut impl FnMut(Event),
+    ) -> Ended {
         events(Event::Started { pid: self.group.pid().as_raw_nonzero().get().unsigned_abs() });
-        match self.ended_by(self.deadline, events).await {
+        let deadline = self.deadline;
+        let state = tokio::select! {
+            biased;
+            state = self.ended_by(deadline, events) => state,
+            () = stop => self.group.state(),
+        };
+        match state {
             State::Ended => {
                 let ended = self.group.reap();
                 if let (Ended::Exit(_), Some(terminal)) = (ended, &mut self.terminal) {

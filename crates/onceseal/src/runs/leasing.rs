@@ -1,6 +1,6 @@
 //! Taking a resource, and what is done with a lease that was handed on.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use onceseal_core::command::Command;
 use onceseal_core::id::HolderId;
@@ -15,12 +15,19 @@ use crate::claim::Unclaimed;
 use crate::control::{Control, accepted};
 use crate::error::Error;
 use crate::moment::Moment;
+use crate::watch::from_now;
+use onceseal_core::code::Code;
+
+/// How often whoever waits for a resource asks again: its holder may give it back
+/// before its lease ends.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Long enough for a process that is held up, short enough to wait for.
 const LENGTH: Span = Span::seconds(30);
 
 /// A resource about to be taken; see [`Control::lease`].
 #[must_use = "nothing is held until it is taken"]
+#[derive(Clone)]
 pub struct Leasing {
     control: Control,
     resource: Resource,
@@ -28,11 +35,25 @@ pub struct Leasing {
     length: Span,
     shared: bool,
     preempt: Option<Preempt>,
+    wait: Duration,
 }
 
 impl Leasing {
     pub(super) fn new(control: Control, resource: Resource) -> Leasing {
-        Leasing { control, resource, holder: None, length: LENGTH, shared: false, preempt: None }
+        Leasing {
+            control,
+            resource,
+            holder: None,
+            length: LENGTH,
+            shared: false,
+            preempt: None,
+            wait: Duration::ZERO,
+        }
+    }
+
+    /// Waits so long for whoever holds it now.
+    pub fn wait(self, wait: Duration) -> Leasing {
+        Leasing { wait, ..self }
     }
 
     /// How long the lease lasts unless it is renewed: 1 s to 24 h, 30 s if nothing
@@ -65,8 +86,16 @@ impl Leasing {
     /// `out_of_bounds` for a length, or what the store fails with.
     pub async fn take(self) -> Result<LeaseGuard, Error> {
         let (control, length, again) = (self.control.clone(), self.length, self.holder.is_some());
-        let asked = Moment::now(control.store().clock().as_ref());
-        let now = self.once().await?;
+        let until = from_now(self.wait);
+        let (asked, now) = loop {
+            let asked = Moment::now(control.store().clock().as_ref());
+            match self.clone().once().await {
+                Err(Error::Refused(refusal)) if refusal.code == Code::LeaseHeld && Instant::now() < until => {
+                    tokio::time::sleep_until(until.min(Instant::now() + ASK_AGAIN).into()).await;
+                }
+                now => break (asked, now?),
+            }
+        };
         // A lease that the holder had may end sooner than one that is new.
         let left = now.until.since(control.store().now()).to_std().min(length.to_std());
         let (until, first) = match again {
@@ -77,12 +106,13 @@ impl Leasing {
         Ok(LeaseGuard::new(control, now.lease, now.shared, number, hold))
     }
 
-    /// Takes it, and renews nothing: for whoever hands the lease on.
+    /// Takes it now or not at all, and renews nothing: for whoever hands the lease
+    /// on.
     ///
     /// # Errors
     /// As [`Leasing::take`].
     pub async fn once(self) -> Result<LeaseNow, Error> {
-        let Leasing { control, resource, holder, length, shared, preempt } = self;
+        let Leasing { control, resource, holder, length, shared, preempt, wait: _ } = self;
         let named = holder.is_some();
         let holder = match holder {
             Some(holder) => holder,
