@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use onceseal::store::SCHEMA_VERSION;
 
 use crate::command::{
-    actions, approvals, audit, bench, demo, doctor, effects, events, exec, export, operations, policy,
-    project, receipts, sim, worker,
+    actions, approvals, audit, bench, demo, doctor, effects, events, exec, export, lease, operations, policy,
+    project, receipts, runs, sim, worker,
 };
 
 /// Version of the program, and of the stores it writes.
@@ -103,6 +103,12 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Operations(operations::Operations),
     Worker(worker::Worker),
+    /// Follow long jobs that survive their process, and move them on
+    #[command(subcommand)]
+    Runs(runs::Runs),
+    /// Hold a resource, so that one at a time works on it
+    #[command(subcommand)]
+    Lease(lease::Lease),
     #[command(subcommand)]
     Sim(sim::Sim),
     Audit(audit::Audit),

@@ -19,6 +19,12 @@ pub(crate) const PROGRAM: &[Entry] = &[
         "never",
         "the person at the terminal did not say yes; nothing was approved, and the request stays",
     ),
+    (
+        "lease_lost",
+        "later",
+        "the lease was lost while the program ran, and the program was stopped; somebody else may hold the resource",
+    ),
+    ("lease_unused", "never", "the program that was to run under a lease could not be started"),
     ("receipt_unknown", "never", "there is no receipt with this id"),
     ("already_initialised", "never", "this directory is a project and has a policy"),
     ("config_unwritable", "never", "the policy to begin with cannot be written"),

@@ -12,12 +12,14 @@ pub(crate) mod events;
 pub(crate) mod exec;
 pub(crate) mod export;
 pub(crate) mod init;
+pub(crate) mod lease;
 pub(crate) mod list;
 pub(crate) mod operations;
 pub(crate) mod policy;
 pub(crate) mod project;
 pub(crate) mod receipts;
 pub(crate) mod refused;
+pub(crate) mod runs;
 pub(crate) mod sim;
 pub(crate) mod worker;
 
@@ -48,6 +50,8 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<ExitCode, CliEr
         Command::Export(export) => export::run(context, &export),
         Command::Operations(operations) => operations::run(context, operations),
         Command::Worker(worker) => worker::run(context, &worker),
+        Command::Runs(runs) => runs::run(context, runs),
+        Command::Lease(lease) => lease::run(context, lease),
         Command::Sim(sim) => sim::run(context, &sim),
         Command::Audit(audit) => audit::run(context, &audit),
         Command::Doctor(doctor) => doctor::run(context, doctor),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use onceseal::config::{Config, ConfigError, Settings};
 use onceseal::core::hash::Hash;
 use onceseal::core::json::{Object, Value};
+use onceseal::runs::Definition;
 use onceseal::store::clock::Clock;
 use onceseal::{Control, Opening, Seen};
 
@@ -100,6 +101,25 @@ impl Context {
         }
         wait(self.activate(&control, config))??;
         Ok(control)
+    }
+
+    /// Opens the store to do what no policy decides, and makes it if a project has
+    /// none yet. Whoever stays also ends what has lapsed.
+    pub(crate) fn work(&self, stays: bool) -> Result<Control, CliError> {
+        let settings = self.settings()?;
+        if settings.memory {
+            self.forgets();
+        }
+        Ok(Control::found(&Opening { sweep: stays, ..self.opening(settings)? })?)
+    }
+
+    /// The run definitions of the configuration, if there is one.
+    pub(crate) fn definitions(&self) -> Result<Vec<Arc<Definition>>, CliError> {
+        match self.file() {
+            Err(ConfigError::Missing) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+            Ok(_) => Ok(self.config()?.runs),
+        }
     }
 
     /// Makes this configuration's policy the active one, and says so if it was

@@ -72,7 +72,8 @@ fn nothing(context: &Context, audit: &Audit) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(report: &AuditReport) -> String {
+/// A report for people.
+pub(crate) fn text(report: &AuditReport) -> String {
     let mut text = String::new();
     for finding in &report.findings {
         let style = state_style("broken");

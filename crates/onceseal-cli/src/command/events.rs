@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use onceseal::core::id::{ActionId, ApprovalId};
+use onceseal::core::id::{ActionId, ApprovalId, RunId};
 use onceseal::core::json::{Object, Value};
 use onceseal::core::stream::StreamId;
 use onceseal::store::read::StoredEvent;
@@ -32,7 +32,7 @@ pub(crate) struct Events {
     /// At most so many [default: all]
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Only one stream: an action's or approval's id, `kind/hex` as events name it, or an effect key
+    /// Only one stream: an action's, approval's or run's id, `kind/hex` as events name it, or an effect key
     #[arg(long, value_name = "STREAM")]
     stream: Option<String>,
     /// Go on with what is recorded later, until stopped; JSON lines with --json
@@ -94,8 +94,10 @@ fn page(
 fn named(control: &Control, text: &str) -> StreamId {
     let action = ActionId::parse(text).map(StreamId::action);
     let approval = || ApprovalId::parse(text).map(StreamId::approval);
+    let run = || RunId::parse(text).map(StreamId::run);
     action
         .or_else(approval)
+        .or_else(run)
         .or_else(|| StreamId::parse(text))
         .unwrap_or_else(|| control.store().tenant().effect(text))
 }

@@ -39,7 +39,17 @@ pub(crate) fn plain(refusal: &Refusal) -> CliError {
     if refusal.repeated {
         error = error.about("repeated", true);
     }
+    if let Some(held) = &refusal.lease {
+        error = error
+            .about("holder", onceseal::render::holder(held))
+            .because(format!("{} holds it until {}, unless that is renewed", held.holder, held.until));
+    }
     match (&refusal.reason, refusal.field, refusal.status) {
+        (Some(moved), ..) if is_of_run(code) => {
+            if let Some((from, to)) = moved.split_once(" > ") {
+                error = error.because(format!("it is {from}, and {to} was asked for"));
+            }
+        }
         (Some(reason), ..) => error = error.because(format!("the policy says so in {reason}")),
         (_, Some(field), _) => error = error.because(format!("it differs in {field}")),
         (.., Some(status)) => error = error.because(format!("the request is {status}")),
@@ -48,8 +58,23 @@ pub(crate) fn plain(refusal: &Refusal) -> CliError {
     next(error, refusal)
 }
 
+/// Whether a code is about where a run stands: its reason names that, and what was
+/// asked for.
+const fn is_of_run(code: Code) -> bool {
+    matches!(
+        code,
+        Code::RunEnded
+            | Code::StateUnknown
+            | Code::TransitionForbidden
+            | Code::CommandForbidden
+            | Code::CommandElsewhere
+    )
+}
+
 fn next(error: CliError, refusal: &Refusal) -> CliError {
     match (refusal.code, refusal.approval) {
+        (Code::RunUnknown, _) => error.next("onceseal runs list"),
+        (Code::RequestIdConflict, _) => error.next("the same command with a new --request, or without one"),
         (Code::PolicyFileOld | Code::PolicyMissing, _) => error.next("onceseal policy apply"),
         (Code::ApprovalPending, Some(id)) => error.next(format!("onceseal approve {id}")),
         (

@@ -217,7 +217,7 @@ pub(crate) fn snapshot(name: &str, text: &str) {
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     for (pattern, replacement) in [
-        (r"(act|apr|rcp)_[0-9a-f]{32}", "${1}_ID"),
+        (r"(act|apr|rcp|run|holder|root)_[0-9a-f]{32}", "${1}_ID"),
         (r"(action|approval|effect|policy|store)/[0-9a-f]{32}", "$1/NAME"),
         (r"sha256:[0-9a-f]{64}", "HASH"),
         (r"[0-9a-f]{32,64}", "HEX"),

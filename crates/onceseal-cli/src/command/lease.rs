@@ -1,0 +1,379 @@
+//! `lease`: who holds a resource, and running a program while it is held.
+
+pub(crate) mod proof;
+mod running;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{ArgGroup, Args, Subcommand};
+use onceseal::core::approval::Identity;
+use onceseal::core::code::Code;
+use onceseal::core::id::{HolderId, RunId};
+use onceseal::core::json::{self, Limits, Object, Value};
+use onceseal::core::limits;
+use onceseal::core::time::{Span, Timestamp};
+use onceseal::runs::{LeaseNow, LeaseView, Preempt, Resource};
+use onceseal::{Control, Error, render};
+
+use super::list;
+use super::refused::{integer, remarks};
+use crate::context::{Context, wait};
+use crate::error::{CliError, UNUSABLE};
+use crate::table::{Table, fields};
+use crate::text::{age, literal, shell, shown};
+
+/// What to do with leases.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Lease {
+    /// Take a resource, and print what is needed to renew the lease and to give it up
+    ///
+    /// Nothing renews it: `lease run` does, while a program runs.
+    #[command(after_help = "Example: onceseal lease acquire deploy --for 30s --to lease.json")]
+    Acquire(Acquire),
+    /// Move the end of a lease to so long from now, later or earlier
+    #[command(after_help = "Example: onceseal lease renew --lease lease.json --for 5m")]
+    Renew(Renew),
+    /// Give a lease up with an outcome, which is final
+    #[command(
+        after_help = "Example: onceseal lease commit --lease lease.json --outcome '{\"version\":\"1.4\"}'"
+    )]
+    Commit(Commit),
+    /// Give a lease up without an outcome; a run that it is on stays where it is
+    #[command(after_help = "Example: onceseal lease interrupt --lease lease.json")]
+    Interrupt(Proven),
+    /// Take a resource from whoever holds it, by your word, which is recorded
+    ///
+    /// Whoever held it is told at the next renewal, and does nothing under the old lease any more.
+    #[command(after_help = "Example: onceseal lease preempt deploy --for 1m --reason 'the builder hangs'")]
+    Preempt(Take),
+    /// Show who holds a resource, and with what outcomes it was given up; changes nothing
+    #[command(after_help = "Example: onceseal lease inspect deploy")]
+    Inspect {
+        #[command(flatten)]
+        what: What,
+    },
+    Run(running::Run),
+}
+
+/// A resource.
+#[derive(Debug, Args)]
+pub(crate) struct What {
+    /// A name, as in deploy or name/deploy; a run, run_…; a task of a run, run/run_…/task/NAME; a path of this
+    /// project, path/src/lib.rs; its directory on a host, workspace@HOST; or any of these as `inspect` prints it
+    resource: String,
+}
+
+/// How long.
+#[derive(Debug, Args)]
+pub(crate) struct Length {
+    /// How long it lasts unless it is renewed: 1s to 24h
+    #[arg(long = "for", value_name = "TIME", value_parser = list::span, default_value = "30s")]
+    length: Span,
+}
+
+/// A resource to take.
+#[derive(Debug, Args)]
+pub(crate) struct Acquire {
+    #[command(flatten)]
+    what: What,
+    #[command(flatten)]
+    length: Length,
+    /// Beside others who take it so
+    #[arg(long)]
+    shared: bool,
+    /// Who takes it: whoever holds it already under this name gets the lease that it has [default: drawn at random]
+    #[arg(long, value_name = "HOLDER", value_parser = holder)]
+    holder: Option<HolderId>,
+    #[command(flatten)]
+    kept: Kept,
+}
+
+/// Where what proves a lease is written.
+#[derive(Debug, Args)]
+pub(crate) struct Kept {
+    /// Write what proves the lease to this file, which nobody else can read, and not to stdout
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+}
+
+/// A lease that is held.
+#[derive(Debug, Args)]
+pub(crate) struct Proven {
+    /// A file with what `lease acquire` wrote, - for stdin [default: what ONCESEAL_LEASE says]
+    #[arg(long, value_name = "FILE")]
+    lease: Option<PathBuf>,
+}
+
+/// A lease to renew.
+#[derive(Debug, Args)]
+pub(crate) struct Renew {
+    #[command(flatten)]
+    proven: Proven,
+    #[command(flatten)]
+    length: Length,
+}
+
+/// A lease to give up.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("what").required(true).args(["outcome", "outcome_file"])))]
+pub(crate) struct Commit {
+    #[command(flatten)]
+    proven: Proven,
+    /// The outcome: a JSON object of at most 64 KiB
+    #[arg(long, value_name = "JSON")]
+    outcome: Option<String>,
+    /// The same from a file
+    #[arg(long, value_name = "FILE")]
+    outcome_file: Option<PathBuf>,
+}
+
+/// A resource to take from others.
+#[derive(Debug, Args)]
+pub(crate) struct Take {
+    #[command(flatten)]
+    what: What,
+    #[command(flatten)]
+    length: Length,
+    /// Why; kept with the resource
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    #[command(flatten)]
+    kept: Kept,
+}
+
+pub(crate) fn run(context: &Context, lease: Lease) -> Result<ExitCode, CliError> {
+    match lease {
+        Lease::Acquire(acquire) => self::acquire(context, &acquire),
+        Lease::Renew(renew) => self::renew(context, &renew),
+        Lease::Commit(commit) => self::commit(context, &commit),
+        Lease::Interrupt(proven) => interrupt(context, &proven),
+        Lease::Preempt(take) => preempt(context, &take),
+        Lease::Inspect { what } => inspect(context, &what),
+        Lease::Run(run) => running::run(context, run),
+    }
+}
+
+fn holder(text: &str) -> Result<HolderId, String> {
+    HolderId::parse(text).ok_or_else(|| "a holder is holder_ and 32 hex digits".to_owned())
+}
+
+impl What {
+    /// The resource, of this store's project where it names none.
+    fn resource(&self, control: &Control) -> Result<Resource, CliError> {
+        let text = &self.resource;
+        let of_project = || {
+            let is_part = text.starts_with("path/") || text.starts_with("workspace@");
+            is_part.then(|| Resource::parse(&format!("root/{}/{text}", control.root()))).flatten()
+        };
+        let bare = || match RunId::parse(text) {
+            Some(run) => Some(Resource::Run(run)),
+            None if text.contains('/') => None,
+            None => Resource::parse(&format!("name/{text}")),
+        };
+        let found = Resource::parse(text).or_else(of_project).or_else(bare);
+        found.ok_or_else(|| {
+            CliError::usage(format!("{} names no resource; see `onceseal lease acquire --help`", shell(text)))
+        })
+    }
+}
+
+fn acquire(context: &Context, acquire: &Acquire) -> Result<ExitCode, CliError> {
+    let control = context.work(false)?;
+    let leasing = control.lease(acquire.what.resource(&control)?).length(acquire.length.length);
+    let leasing = if acquire.shared { leasing.shared() } else { leasing };
+    let leasing = match acquire.holder {
+        Some(holder) => leasing.holder(holder),
+        None => leasing,
+    };
+    let now = wait(leasing.once())?.map_err(|error| refused(error, &acquire.length))?;
+    taken(context, &now, &acquire.kept)
+}
+
+/// Why a lease was not given, with what its length may be.
+fn refused(error: Error, length: &Length) -> CliError {
+    let is_length = error.code() == Code::OutOfBounds.as_str()
+        && !(limits::LEASE_MIN..=limits::LEASE_MAX).contains(&length.length);
+    let held = error.code() == Code::LeaseHeld.as_str();
+    let error = CliError::from(error);
+    match (is_length, held) {
+        (true, _) => error.because(format!(
+            "--for is {}, and a lease lasts {} to {}",
+            length.length,
+            limits::LEASE_MIN,
+            limits::LEASE_MAX
+        )),
+        (_, true) => error.next("onceseal lease inspect says who holds it"),
+        _ => error,
+    }
+}
+
+/// Says what was taken, and hands over what proves it.
+fn taken(context: &Context, now: &LeaseNow, kept: &Kept) -> Result<ExitCode, CliError> {
+    if let Some(file) = &kept.to {
+        proof::write(file, now)?;
+    }
+    let mut object = proof::object(now);
+    if kept.to.is_some() {
+        object.remove("token");
+    }
+    if context.out.is_json() {
+        context.out.document(object)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut rows = vec![
+        ("holder", now.lease.holder.to_string()),
+        ("fence", now.lease.fence.to_string()),
+        ("until", now.until.to_string()),
+    ];
+    let token = object.get("token").and_then(Value::as_text).map(str::to_owned);
+    rows.extend(token.map(|token| ("token", token)));
+    let resource = shown(&now.lease.resource.to_string());
+    context.out.text(&format!("{resource}\n{}", fields(&rows)))?;
+    context.out.note(&match &kept.to {
+        Some(file) => {
+            format!("next: onceseal lease renew --lease {}, then commit or interrupt", context.path(file))
+        }
+        None => "note: with --to FILE, or --json, it is written as renew and commit read it".to_owned(),
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+fn renew(context: &Context, renew: &Renew) -> Result<ExitCode, CliError> {
+    let lease = renew.proven.read()?;
+    let control = context.answer()?.ok_or_else(fenced)?;
+    let renewed = wait(control.renew_lease(lease, renew.length.length))?;
+    let now = renewed.map_err(|error| refused(error, &renew.length))?;
+    if context.out.is_json() {
+        let mut object = proof::object(&now);
+        object.remove("token");
+        context.out.document(object)?;
+    } else {
+        let resource = shown(&now.lease.resource.to_string());
+        context.out.text(&format!("{resource} is held until {}\n", now.until))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn commit(context: &Context, commit: &Commit) -> Result<ExitCode, CliError> {
+    let lease = commit.proven.read()?;
+    let text = match (&commit.outcome, &commit.outcome_file) {
+        (Some(text), _) => text.clone().into_bytes(),
+        (None, Some(file)) => proof::content(file, limits::RESULT_BYTES)?,
+        (None, None) => return Err(CliError::usage("--outcome or --outcome-file is needed")),
+    };
+    let invalid = |why: String| {
+        let code = Code::OutcomeInvalid;
+        CliError::new(code.as_str(), code.sentence(), UNUSABLE).because(why)
+    };
+    let outcome = match json::read(&text, &Limits::DATA) {
+        Ok(Value::Object(outcome)) => outcome,
+        Ok(_) => return Err(invalid("it is no object".to_owned())),
+        Err(error) => return Err(invalid(error.to_string())),
+    };
+    let control = context.answer()?.ok_or_else(fenced)?;
+    let resource = lease.resource.to_string();
+    let changed = wait(control.commit_lease(lease, outcome))??;
+    ended(context, &resource, "committed", changed)
+}
+
+fn interrupt(context: &Context, proven: &Proven) -> Result<ExitCode, CliError> {
+    let lease = proven.read()?;
+    let control = context.answer()?.ok_or_else(fenced)?;
+    let resource = lease.resource.to_string();
+    wait(control.interrupt_lease(lease))??;
+    ended(context, &resource, "interrupted", true)
+}
+
+fn ended(context: &Context, resource: &str, how: &str, changed: bool) -> Result<ExitCode, CliError> {
+    if context.out.is_json() {
+        let mut object = Object::new();
+        object.insert("resource", resource);
+        object.insert("ended", how);
+        object.insert("repeated", !changed);
+        context.out.document(object)?;
+    } else {
+        let before = if changed { "" } else { " (it was so before)" };
+        context.out.text(&format!("{} {how}{before}\n", shown(resource)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn preempt(context: &Context, take: &Take) -> Result<ExitCode, CliError> {
+    let control = context.work(false)?;
+    let person: Identity = Control::account();
+    let preempt = Preempt { person, reason: take.reason.clone() };
+    let leasing = control.lease(take.what.resource(&control)?).length(take.length.length).preempt(preempt);
+    let now = wait(leasing.once())?.map_err(|error| {
+        remarks(refused(error, &take.length), &[("--reason", Some(take.reason.as_str()))])
+    })?;
+    taken(context, &now, &take.kept)
+}
+
+fn fenced() -> CliError {
+    CliError::missing(Code::LeaseFenced)
+}
+
+fn inspect(context: &Context, what: &What) -> Result<ExitCode, CliError> {
+    let Some(control) = context.read()? else {
+        // Without a store there is no project either, and no name that needs one.
+        return told(context, &shown(&what.resource), None, None);
+    };
+    let resource = what.resource(&control)?;
+    let view = control.inspect_lease(&resource)?;
+    let last = view.as_ref().and_then(|view| view.row.outcomes.last().map(|kept| (view, kept.fence)));
+    let outcome = match last {
+        Some((view, fence)) => control.lease_outcome(view, fence)?.map(|outcome| (fence, outcome)),
+        None => None,
+    };
+    told(context, &resource.to_string(), view.as_ref(), outcome)
+}
+
+/// Says who holds a resource, and with what it was last given up.
+fn told(
+    context: &Context,
+    resource: &str,
+    view: Option<&LeaseView>,
+    outcome: Option<(u64, Object)>,
+) -> Result<ExitCode, CliError> {
+    let holders: Vec<_> = view.into_iter().flat_map(LeaseView::holders).collect();
+    if context.out.is_json() {
+        let mut object = Object::new();
+        object.insert("resource", resource);
+        object.insert("held", !holders.is_empty());
+        object.insert("fence", integer(view.map_or(0, |view| view.row.fence)));
+        object.insert("holders", Value::List(holders.into_iter().map(render::holder).collect()));
+        let last = outcome.map(|(fence, outcome)| {
+            let mut last = Object::new();
+            last.insert("fence", integer(fence));
+            last.insert("outcome", outcome);
+            last
+        });
+        object.insert("last_outcome", last.map_or(Value::Null, Value::Object));
+        context.out.document(object)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let head = if holders.is_empty() { "is free" } else { "is held" };
+    context.out.text(&format!("{} {head}\n", shown(resource)))?;
+    if let Some(view) = view.filter(|_| !holders.is_empty()) {
+        let mut table = Table::new(&["HOLDER", "FENCE", "SHARED", "ENDS IN", "UNTIL"]);
+        for held in &holders {
+            table.row(vec![
+                held.holder.to_string().into(),
+                held.fence.to_string().into(),
+                if held.shared { "yes" } else { "no" }.into(),
+                left(held.until, view.now).into(),
+                held.until.to_string().into(),
+            ]);
+        }
+        context.out.text(&table.render())?;
+    }
+    if let Some((fence, outcome)) = outcome {
+        context.out.text(&format!("last outcome, of fence {fence}: {}\n", literal(&outcome.into())))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn left(until: Timestamp, now: Timestamp) -> String {
+    age(until.since(now))
+}

@@ -1,0 +1,142 @@
+//! What proves a lease, as it is handed on: in a file, or in the environment of a
+//! program that runs under it. Never in a command line, which everybody sees.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use onceseal::core::hash::{read_hex, write_hex};
+use onceseal::core::id::HolderId;
+use onceseal::core::json::{self, Limits, Object, Value};
+use onceseal::runs::{Lease, LeaseNow, Resource};
+
+use super::Proven;
+use crate::command::refused::integer;
+use crate::error::CliError;
+use crate::out::SCHEMA;
+
+/// The variable that a program finds its lease in.
+pub(crate) const VARIABLE: &str = "ONCESEAL_LEASE";
+/// Many times what is written.
+const MOST: usize = 16 * 1024;
+
+/// A lease as JSON has it, with its token.
+pub(crate) fn object(now: &LeaseNow) -> Object {
+    let LeaseNow { lease, shared, until } = now;
+    let mut object = of_lease(lease);
+    object.insert("shared", *shared);
+    object.insert("until", until.to_string());
+    object
+}
+
+fn of_lease(lease: &Lease) -> Object {
+    let mut token = String::new();
+    write_hex(&lease.token(), &mut token);
+    let mut object = Object::new();
+    object.insert("resource", lease.resource.to_string());
+    object.insert("holder", lease.holder.to_string());
+    object.insert("fence", integer(lease.fence));
+    object.insert("token", token);
+    object
+}
+
+/// What a program is told of the lease that it runs under.
+pub(super) fn text(lease: &Lease) -> String {
+    let mut object = of_lease(lease);
+    object.insert("schema", SCHEMA);
+    json::canonical(&object.into())
+}
+
+/// Writes it to a file that nobody else can read.
+pub(super) fn write(path: &Path, now: &LeaseNow) -> Result<(), CliError> {
+    let mut object = object(now);
+    object.insert("schema", SCHEMA);
+    let text = json::canonical(&object.into()) + "\n";
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
+        let message = format!("{} cannot be written: {}", path.display(), error.kind());
+        CliError::new("output_failed", message, 2)
+            .because("the resource is held until the lease ends by itself")
+            .about("holder", now.lease.holder.to_string())
+            .next(format!("onceseal lease acquire … --holder {} gives the same lease", now.lease.holder))
+    })
+}
+
+impl Proven {
+    pub(super) fn read(&self) -> Result<Lease, CliError> {
+        match &self.lease {
+            Some(file) => read(file),
+            None => told()?.ok_or_else(|| {
+                CliError::usage(format!("--lease FILE is needed, since {VARIABLE} is not set"))
+            }),
+        }
+    }
+}
+
+/// Reads it from a file, `-` for stdin.
+pub(crate) fn read(path: &Path) -> Result<Lease, CliError> {
+    let content = content(path, MOST)?;
+    parse(&content)
+        .ok_or_else(|| CliError::usage("the file of --lease does not hold what `lease acquire` wrote"))
+}
+
+/// What the environment says, if it says anything.
+pub(crate) fn told() -> Result<Option<Lease>, CliError> {
+    let Some(text) = std::env::var_os(VARIABLE) else { return Ok(None) };
+    let lease = text.to_str().and_then(|text| parse(text.as_bytes()));
+    let wrong = || CliError::usage(format!("{VARIABLE} does not hold what `lease run` tells a program"));
+    lease.map(Some).ok_or_else(wrong)
+}
+
+/// The content of a file of at most so many bytes, `-` for stdin.
+pub(super) fn content(path: &Path, most: usize) -> Result<Vec<u8>, CliError> {
+    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    let mut content = Vec::new();
+    let read = match path.to_str() {
+        Some("-") => io::stdin().take(limit).read_to_end(&mut content),
+        _ => File::open(path).and_then(|file| file.take(limit).read_to_end(&mut content)),
+    };
+    match read {
+        Ok(_) if content.len() > most => {
+            Err(CliError::usage(format!("the file is larger than {most} bytes")))
+        }
+        Ok(_) => Ok(content),
+        Err(error) => Err(CliError::usage(format!("the file cannot be read: {}", error.kind()))),
+    }
+}
+
+fn parse(content: &[u8]) -> Option<Lease> {
+    let Ok(Value::Object(object)) = json::read(content, &Limits::DATA) else { return None };
+    let text = |name: &str| object.get(name).and_then(Value::as_text);
+    let resource = Resource::parse(text("resource")?)?;
+    let holder = HolderId::parse(text("holder")?)?;
+    let fence = u64::try_from(object.get("fence")?.as_integer()?).ok()?;
+    let mut token = [0; 16];
+    read_hex(text("token")?, &mut token)?;
+    Some(Lease::handed_on(resource, fence, holder, token))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_nothing_else_is() {
+        let resource = Resource::Name("deploy".to_owned());
+        let lease = Lease::handed_on(resource, 7, HolderId([1; 16]), [2; 16]);
+        let text = text(&lease);
+        assert!(parse(text.as_bytes()).is_some_and(|read| read == lease));
+        for (from, to) in [
+            ("name/deploy", "deploy"),
+            ("holder_", "run_"),
+            ("\"fence\":7", "\"fence\":-7"),
+            ("\"fence\":7", "\"fence\":\"7\""),
+            ("\"token\":\"02", "\"token\":\"0"),
+            ("{", "["),
+        ] {
+            assert!(text.contains(from), "{text}");
+            assert!(parse(text.replacen(from, to, 1).as_bytes()).is_none(), "{to}");
+        }
+    }
+}

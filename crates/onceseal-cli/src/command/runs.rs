@@ -1,0 +1,152 @@
+//! `runs`: long jobs that survive their process.
+
+mod acting;
+mod history;
+mod show;
+mod watch;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use onceseal::core::code::Code;
+use onceseal::core::id::RunId;
+use onceseal::runs::{Run, Runs as Known, Subject};
+use onceseal::{Control, Principal};
+
+use crate::context::{Context, wait};
+use crate::error::CliError;
+
+/// What to do with runs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Runs {
+    /// List runs
+    #[command(after_help = "Example: onceseal runs list --state living --kind delivery")]
+    List(show::List),
+    /// Start a run of a change, or join the one that lives
+    ///
+    /// A change has one living run of each kind: whoever starts it again, in whichever process, joins that one. After it
+    /// has ended a new one begins, which names the last.
+    #[command(after_help = "Example: onceseal runs start simple add-login --request start-1")]
+    Start(acting::Start),
+    /// Show one run: where it stands, who holds it, and what may follow
+    #[command(after_help = "Example: onceseal runs show simple/add-login")]
+    Show(Which),
+    /// List the events of a run, with who asked for each and by which request
+    #[command(after_help = "Example: onceseal runs events simple/add-login")]
+    Events(history::Events),
+    /// Show what changed of a run between two of its events
+    #[command(after_help = "Example: onceseal runs diff simple/add-login 1 3")]
+    Diff(history::Diff),
+    /// Audit one run: its chain, its seals, and what its events come to
+    #[command(after_help = "Example: onceseal runs verify simple/add-login")]
+    Verify(Which),
+    /// Fold the events of a run anew, and compare with what is stored; nothing is written
+    #[command(after_help = "Example: onceseal runs rebuild simple/add-login --json")]
+    Rebuild(Which),
+    /// Write the events of a run as JSON lines, each with what proves it
+    #[command(after_help = "Example: onceseal runs export simple/add-login > add-login.jsonl")]
+    Export(Which),
+    /// Follow runs as they go on; one run to its end
+    ///
+    /// At a terminal, and without a run, it shows those that live, with their ages.
+    #[command(after_help = "Example: onceseal runs watch simple/add-login --json")]
+    Watch(watch::Watch),
+    /// Move a run on to a state that its definition lets follow
+    #[command(after_help = "Example: onceseal runs transition simple/add-login running --request begin-1")]
+    Transition(acting::Transition),
+    /// Name the change of a run that was started without one
+    #[command(after_help = "Example: onceseal runs bind run_0190b6f2f8a17c3e8a4f5b6c7d8e9f00 add-login")]
+    Bind(acting::Bind),
+    /// Ask what an operator may ask for where a run stands; `show` lists that
+    #[command(after_help = "Example: onceseal runs command simple/add-login pause --code lunch")]
+    Command(acting::Command),
+    /// Cancel a run: `runs command RUN cancel`
+    #[command(after_help = "Example: onceseal runs cancel simple/add-login --code no-longer-wanted")]
+    Cancel(acting::Moved),
+    /// Discard a run: `runs command RUN discard`
+    #[command(after_help = "Example: onceseal runs discard delivery/add-login")]
+    Discard(acting::Moved),
+    /// List the definitions that runs can be started by: those built in, and those of the section `runs` of the
+    /// configuration
+    #[command(after_help = "Example: onceseal runs definitions --json")]
+    Definitions,
+}
+
+/// One run.
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// Its id, `run_…`, or its kind and change as in simple/add-login: the one that lives, or else the last
+    #[arg(value_name = "RUN|KIND/CHANGE")]
+    run: String,
+}
+
+/// Who asks, and by which request.
+#[derive(Debug, Args)]
+pub(crate) struct Asking {
+    /// What makes two of these the same request: repeated with the same id, it is answered as the first time [default:
+    /// drawn at random, and printed]
+    #[arg(long, value_name = "ID")]
+    request: Option<String>,
+    /// Who asks [default: cli:<login>]
+    #[arg(long, value_name = "NAME", env = "ONCESEAL_AGENT", hide_env_values = true)]
+    agent: Option<String>,
+    /// The person it asks for
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+}
+
+impl Asking {
+    fn principal(&self) -> Principal {
+        let agent = self.agent.clone().unwrap_or_else(|| format!("cli:{}", Control::account().name));
+        Principal { agent, user: self.user.clone() }
+    }
+
+    fn request(&self) -> Result<String, CliError> {
+        match &self.request {
+            Some(id) => Ok(id.clone()),
+            None => Ok(onceseal::runs::draw_request()?),
+        }
+    }
+}
+
+pub(crate) fn run(context: &Context, runs: Runs) -> Result<ExitCode, CliError> {
+    match runs {
+        Runs::List(list) => show::list(context, &list),
+        Runs::Start(start) => acting::start(context, &start),
+        Runs::Show(which) => show::show(context, &which),
+        Runs::Events(events) => history::events(context, &events),
+        Runs::Diff(diff) => history::diff(context, &diff),
+        Runs::Verify(which) => history::verify(context, &which),
+        Runs::Rebuild(which) => history::rebuild(context, &which),
+        Runs::Export(which) => history::export(context, &which),
+        Runs::Watch(watch) => watch::run(context, &watch),
+        Runs::Transition(transition) => acting::transition(context, &transition),
+        Runs::Bind(bind) => acting::bind(context, &bind),
+        Runs::Command(command) => acting::command(context, &command.name, &command.moved),
+        Runs::Cancel(moved) => acting::command(context, "cancel", &moved),
+        Runs::Discard(moved) => acting::command(context, "discard", &moved),
+        Runs::Definitions => show::definitions(context),
+    }
+}
+
+/// The run that is named, of this store's project.
+fn find(runs: &Known, which: &Which) -> Result<Run, CliError> {
+    if let Some(id) = RunId::parse(&which.run) {
+        return Ok(runs.run(id));
+    }
+    let Some((kind, change)) = which.run.split_once('/') else {
+        return Err(CliError::usage("a run is named by its id, run_ and 32 hex digits, or as KIND/CHANGE"));
+    };
+    wait(runs.find(kind, &Subject::Change(change.to_owned())))??.ok_or_else(unknown)
+}
+
+/// The store to read from, and the id of the run that is named.
+fn opened(context: &Context, which: &Which) -> Result<(Control, RunId), CliError> {
+    let control = context.read()?.ok_or_else(unknown)?;
+    let id = find(&control.runs(), which)?.id();
+    Ok((control, id))
+}
+
+fn unknown() -> CliError {
+    CliError::missing(Code::RunUnknown).next("onceseal runs list")
+}

@@ -1,0 +1,199 @@
+//! What changes a run: starting it, moving it on, naming its change.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use onceseal::core::code::Code;
+use onceseal::core::hash::Hash;
+use onceseal::core::id::RunId;
+use onceseal::core::json::{Object, Value};
+use onceseal::runs::{Moving, Resource, RunNow, Subject};
+use onceseal::{Control, Error};
+
+use super::{Asking, Which, find, unknown};
+use crate::command::lease::proof;
+use crate::command::refused::integer;
+use crate::context::{Context, wait};
+use crate::error::CliError;
+use crate::table::state_style;
+
+/// A run to start.
+#[derive(Debug, Args)]
+pub(crate) struct Start {
+    /// Its kind: a definition, see `runs definitions`
+    kind: String,
+    /// The change, by its name
+    #[arg(required_unless_present = "provisional", conflicts_with = "provisional")]
+    change: Option<String>,
+    /// The digest of what is known of a change that has no name yet, `sha256:…`
+    #[arg(long, value_name = "HASH", value_parser = digest)]
+    provisional: Option<Hash>,
+    #[command(flatten)]
+    asking: Asking,
+}
+
+/// A run to move, and why.
+#[derive(Debug, Args)]
+pub(crate) struct Moved {
+    #[command(flatten)]
+    which: Which,
+    /// Why, in a word; it stays on the run until the next move
+    #[arg(long, value_name = "WORD")]
+    code: Option<String>,
+    /// Only while this lease on the run holds: a file with what `lease acquire` wrote, - for stdin [default: what
+    /// ONCESEAL_LEASE says, if it is about this run]
+    #[arg(long, value_name = "FILE")]
+    lease: Option<PathBuf>,
+    #[command(flatten)]
+    asking: Asking,
+}
+
+/// A run to move to a state.
+#[derive(Debug, Args)]
+pub(crate) struct Transition {
+    #[command(flatten)]
+    moved: Moved,
+    /// The state
+    state: String,
+}
+
+/// What to ask for.
+#[derive(Debug, Args)]
+pub(crate) struct Command {
+    #[command(flatten)]
+    pub(super) moved: Moved,
+    /// What is asked for, as `runs show` lists it
+    pub(super) name: String,
+}
+
+/// A change to name.
+#[derive(Debug, Args)]
+pub(crate) struct Bind {
+    #[command(flatten)]
+    which: Which,
+    /// The name
+    change: String,
+    #[command(flatten)]
+    asking: Asking,
+}
+
+fn digest(text: &str) -> Result<Hash, String> {
+    Hash::parse(text).ok_or_else(|| "a digest is sha256: and 64 hex digits".to_owned())
+}
+
+pub(super) fn start(context: &Context, start: &Start) -> Result<ExitCode, CliError> {
+    let subject = match (&start.change, start.provisional) {
+        (_, Some(digest)) => Subject::Provisional(digest),
+        (Some(change), None) => Subject::Change(change.clone()),
+        (None, None) => return Err(CliError::usage("a change or --provisional is needed")),
+    };
+    let definitions = context.definitions()?;
+    let (control, request) = (context.work(false)?, start.asking.request()?);
+    let runs = control.runs().with(definitions).by(start.asking.principal());
+    let started = wait(runs.start(&start.kind).subject(subject).request(&request).send())?;
+    match started {
+        Ok(started) => told(context, &started.answer, &request),
+        Err(error @ Error::KindUnknown { .. }) => {
+            Err(CliError::from(error).next("onceseal runs definitions"))
+        }
+        Err(error) => Err(CliError::from(error).about("request", request)),
+    }
+}
+
+pub(super) fn transition(context: &Context, transition: &Transition) -> Result<ExitCode, CliError> {
+    moved(context, &transition.moved, |run| run.transition(&transition.state))
+}
+
+pub(super) fn command(context: &Context, name: &str, of: &Moved) -> Result<ExitCode, CliError> {
+    moved(context, of, |run| run.command(name))
+}
+
+fn moved(
+    context: &Context,
+    moved: &Moved,
+    begin: impl FnOnce(&onceseal::runs::Run) -> Moving,
+) -> Result<ExitCode, CliError> {
+    let control = context.answer()?.ok_or_else(unknown)?;
+    let run = find(&control.runs().by(moved.asking.principal()), &moved.which)?;
+    let request = moved.asking.request()?;
+    let mut moving = begin(&run).request(&request);
+    if let Some(code) = &moved.code {
+        moving = moving.code(code);
+    }
+    let lease = match &moved.lease {
+        Some(file) => Some(proof::read(file)?),
+        None => proof::told()?.filter(|lease| lease.resource == Resource::Run(run.id())),
+    };
+    if let Some(lease) = lease {
+        moving = moving.under_lease(lease);
+    }
+    match wait(moving.send())? {
+        Ok(now) => told(context, &now, &request),
+        Err(error) => Err(offered(&control, run.id(), error.into()).about("request", request)),
+    }
+}
+
+pub(super) fn bind(context: &Context, bind: &Bind) -> Result<ExitCode, CliError> {
+    let control = context.answer()?.ok_or_else(unknown)?;
+    let run = find(&control.runs().by(bind.asking.principal()), &bind.which)?;
+    let request = bind.asking.request()?;
+    match wait(run.bind_change(&bind.change).request(&request).send())? {
+        Ok(now) => told(context, &now, &request),
+        Err(error) => Err(CliError::from(error).about("request", request)),
+    }
+}
+
+/// Why a run was not moved, with what could be asked for instead.
+fn offered(control: &Control, id: RunId, error: CliError) -> CliError {
+    let error = error.about("run", id.to_string());
+    // A store that cannot say leaves it out.
+    let Some(view) = control.run(id).ok().flatten() else { return error };
+    let is = |codes: &[Code]| codes.iter().any(|code| error.is(*code));
+    if is(&[Code::TransitionForbidden, Code::StateUnknown]) {
+        let next: Vec<&str> = view.next().collect();
+        return error.because(format!("what may follow on {}: {}", view.row.state, next.join(", ")));
+    }
+    if is(&[Code::CommandForbidden, Code::CommandElsewhere]) {
+        let offered = view.commands().filter(|(_, to)| to.is_some()).map(|(name, _)| name);
+        return offered.fold(error, |error, name| error.next(format!("onceseal runs command {id} {name}")));
+    }
+    if is(&[Code::RunEnded]) {
+        return error.next(format!("onceseal runs show {id}"));
+    }
+    error
+}
+
+/// Says what was answered, and where the run stands.
+fn told(context: &Context, answer: &RunNow, request: &str) -> Result<ExitCode, CliError> {
+    let RunNow { answered, replayed, now } = answer;
+    if context.out.is_json() {
+        let mut object = Object::new();
+        object.insert("run", answered.run.to_string());
+        object.insert("request", request);
+        object.insert("replayed", *replayed);
+        object.insert("joined", answered.joined);
+        object.insert("sequence", integer(answered.sequence));
+        object.insert("state", answered.state.as_str());
+        let mut stands = Object::new();
+        stands.insert("sequence", integer(now.sequence));
+        stands.insert("state", now.state.as_str());
+        stands.insert("code", now.code.clone().map_or(Value::Null, Value::Text));
+        stands.insert("terminal", now.terminal);
+        object.insert("now", stands);
+        context.out.document(object)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let style = state_style(&answered.state);
+    let how = match (replayed, answered.joined) {
+        (true, _) => " (asked before)",
+        (false, true) => " (joined)",
+        (false, false) => "",
+    };
+    context.out.text(&format!("{} {style}{}{style:#}{how}\n", answered.run, answered.state))?;
+    if *replayed && now.sequence != answered.sequence {
+        context.out.note(&format!("it stands in {} now, after {} events", now.state, now.sequence));
+    }
+    context.out.note(&format!("the same request again: --request {request}"));
+    Ok(ExitCode::SUCCESS)
+}
