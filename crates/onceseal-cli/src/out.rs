@@ -49,6 +49,12 @@ impl Out {
         stream.write_all(text.as_bytes()).and_then(|()| stream.flush()).map_err(unwritten)
     }
 
+    /// Clears a terminal, and goes on at its top: also where there is no colour.
+    pub(crate) fn clear(&self) -> Result<(), CliError> {
+        let mut stdout = io::stdout();
+        stdout.write_all(b"\x1b[H\x1b[2J").and_then(|()| stdout.flush()).map_err(unwritten)
+    }
+
     /// Writes one JSON document of ours, on one line.
     pub(crate) fn document(&self, mut members: Object) -> Result<(), CliError> {
         members.insert("schema", SCHEMA);

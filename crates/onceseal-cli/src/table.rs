@@ -39,8 +39,9 @@ impl Cell {
 pub(crate) fn state_style(word: &str) -> Style {
     use anstyle::AnsiColor as C;
     match word {
-        "committed" | "granted" | "allow" | "ok" | "intact" => C::Green.on_default(),
-        "ambiguous" | "pending" | "waiting" | "approve" | "warn" | "unknown" => C::Yellow.on_default().bold(),
+        "committed" | "completed" | "granted" | "allow" | "ok" | "intact" => C::Green.on_default(),
+        "ambiguous" | "pending" | "waiting" | "approve" | "warn" | "unknown" | "paused"
+        | "approval-needed" => C::Yellow.on_default().bold(),
         "failed" | "denied" | "blocked" | "deny" | "fail" | "broken" => C::Red.on_default(),
         _ => Style::new(),
     }

@@ -200,19 +200,19 @@ codes! {
 
     /// No such run.
     RunUnknown = 120 => "run_unknown", Never,
-        "there is no such run";
+        "there is no such run; `onceseal runs list` lists those there are";
     /// Nothing follows on where the run stands.
     RunEnded = 121 => "run_ended", Never,
-        "the run has ended, and nothing follows on that; start it again for a new one";
+        "the run has ended, and nothing follows on that; `onceseal runs start` begins a new one of the same change";
     /// The run has no such state.
     StateUnknown = 122 => "state_unknown", Never,
-        "the run's definition has no such state";
+        "the run's definition has no such state; `onceseal runs show` says which may follow";
     /// The definition does not permit it.
     TransitionForbidden = 123 => "transition_forbidden", Never,
-        "the run's definition does not let this state follow on the one it is in";
+        "the run's definition does not let this state follow on the one it is in; `onceseal runs show` says which may";
     /// An operator cannot ask for this where the run stands.
     CommandForbidden = 124 => "command_forbidden", Never,
-        "the run's definition does not let this be asked for in the state it is in";
+        "the run's definition does not let this be asked for in the state it is in; `onceseal runs show` lists what can be";
     /// An operator may ask for this, and the program says what follows.
     CommandElsewhere = 125 => "command_elsewhere", Never,
         "what follows on this is for the program that works on the run to say; ask it there";
@@ -227,7 +227,7 @@ codes! {
         "a change is named by 1 to 128 lower-case letters, digits and hyphens, both ends a letter or a digit";
     /// Runs of this kind begin with a name.
     ProvisionalForbidden = 130 => "provisional_forbidden", Never,
-        "runs of this kind are started for a change with a name";
+        "runs of this kind are started for a change with a name: `onceseal runs start KIND CHANGE`";
     /// The run's change has a name.
     ChangeBound = 131 => "change_bound", Never,
         "the run's change has a name, which does not change";
@@ -294,7 +294,7 @@ codes! {
 
     /// Somebody else holds the resource.
     LeaseHeld = 133 => "lease_held", Later,
-        "somebody else holds this resource, or a part of it; take it once their lease has ended";
+        "somebody else holds this resource, or a part of it; `onceseal lease inspect` says who and until when, and it can be taken once their lease has ended";
     /// The lease is over, or was never this one.
     LeaseFenced = 134 => "lease_fenced", Never,
         "this lease has ended, and whatever was asked for under it was not done; take the resource again";

@@ -93,6 +93,30 @@ fn redacted_values_are_shown_at_a_terminal_and_elsewhere_only_when_revealed() {
 }
 
 #[test]
+fn runs_that_live_are_watched_with_their_ages() {
+    let project = Project::new();
+    for change in ["one", "two"] {
+        project.ok(&["runs", "start", "simple", change]);
+    }
+    project.ok(&["runs", "cancel", "simple/two"]);
+    let (mut person, program) = terminal();
+    let end = || Stdio::from(program.try_clone().expect("a copy"));
+    let mut command = project.command(&["runs", "watch"]);
+    let mut child = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("a run");
+    drop(command);
+    drop(program);
+    let (mut shown, mut buffer) = (String::new(), [0; 4096]);
+    let pictures = |shown: &str| shown.matches("1 living run; Ctrl-C ends").count();
+    while pictures(&shown) < 2 {
+        let n = person.read(&mut buffer).expect("it goes on");
+        shown.push_str(&String::from_utf8_lossy(&buffer[..n]));
+    }
+    child.kill().expect("stopped");
+    child.wait().expect("its end");
+    assert!(shown.contains("AGE") && shown.contains("one") && !shown.contains("two"), "{shown}");
+}
+
+#[test]
 fn a_terminal_has_colour_unless_no_color_is_set() {
     let project = Project::with_policy(POLICY);
     asked(&project);

@@ -21,8 +21,6 @@ use crate::text::counted;
 const PAUSE: Duration = Duration::from_millis(500);
 /// So many fit on no screen.
 const MOST: usize = 200;
-/// Clears the screen, and begins at its top.
-const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
 /// What to follow.
 #[derive(Debug, Args)]
@@ -103,7 +101,8 @@ fn picture(context: &Context) -> Result<(), CliError> {
             }
         }
         let living = counted(count, "living run");
-        context.out.text(&format!("{CLEAR}{}{living}; Ctrl-C ends\n", table.render()))?;
+        context.out.clear()?;
+        context.out.text(&format!("{}{living}; Ctrl-C ends\n", table.render()))?;
         std::thread::sleep(PAUSE * 2);
     }
 }
