@@ -55,7 +55,7 @@ use onceseal_core::action::Principal;
 use onceseal_core::code::Code;
 use onceseal_core::hash::write_hex;
 use onceseal_core::id::{RootId, RunId};
-use onceseal_core::journal::{Index, Key};
+use onceseal_core::journal::{Index, Key, Row};
 use onceseal_core::run::{former_range, living_key, lookup};
 use onceseal_core::stream::StreamKind;
 use onceseal_store::StoreError;
@@ -69,6 +69,7 @@ pub use history::{Change, Rebuilt};
 pub use leasing::Leasing;
 pub use onceseal_core::lease::{Lease, Preempt, Resource};
 pub use onceseal_core::reply::{LeaseNow, RunNow};
+pub use onceseal_core::run::event::Answered;
 pub use onceseal_core::run::{Definition, Standing, Subject};
 pub use reading::{LeaseView, ListedRuns, RunEvent, RunFilter, RunView, Stand};
 
@@ -220,6 +221,19 @@ impl Run {
     /// Begins to name its change, if it was started without one.
     pub fn bind_change(&self, change: impl Into<String>) -> Naming {
         Naming::new(self.clone(), change.into())
+    }
+
+    /// What was answered to a request of this run, if one with this id was made.
+    ///
+    /// # Errors
+    /// The store cannot be read, or the row does not decode.
+    pub async fn answered(&self, request: &str) -> Result<Option<Answered>, Error> {
+        let stream = self.control.store().tenant().request(&self.id.to_string(), request);
+        let row = self.control.aside(move |control| control.row(&stream)).await?;
+        Ok(match row {
+            Some(Row::Request(row)) => Some(row.answered),
+            _ => None,
+        })
     }
 
     /// All that is known of it now.

@@ -184,6 +184,30 @@ fn what_cannot_follow_is_refused_with_what_can() {
 }
 
 #[test]
+fn ua_170_a_changed_program_that_repeats_its_steps_is_told_which_one_differs_and_the_run_stands() {
+    let project = Project::new();
+    let id = start(&project, "c");
+    let step = |state: &str, step: &str| {
+        project.run(&["runs", "transition", &id, state, "--request", step, "--json"])
+    };
+    for (state, name) in [("running", "step-1"), ("paused", "step-2"), ("running", "step-3")] {
+        assert_eq!(step(state, name).code, 0);
+    }
+    // It begins anew: what it did before is answered as then, up to what it does otherwise now.
+    assert_eq!(step("running", "step-1").document()["replayed"], true);
+    let differs = step("completed", "step-2");
+    let error = differs.error();
+    assert_eq!(
+        (differs.code, &error["code"], &error["sequence"]),
+        (1, &json!("request_id_conflict"), &json!(3))
+    );
+    assert_eq!(error["request"], "step-2");
+    assert_eq!(error["why"], "event 3 of the run answered it, and left the run paused");
+    let view = project.json(&["runs", "show", &id]);
+    assert_eq!((&view["state"], &view["sequence"]), (&json!("running"), &json!(4)), "nothing became of it");
+}
+
+#[test]
 fn a_definition_with_a_mistake_is_refused_with_its_place() {
     let project = Project::with_policy(&REVIEW.replace("interrupted: open", "interrupted: gone"));
     let ran = project.run(&["runs", "start", "review", "c", "--json"]);

@@ -7,13 +7,13 @@
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::hash::Hash;
+use onceseal_core::lease::Lease;
 use onceseal_core::reply::{Reply, RunNow};
 use onceseal_core::run::{BindChange, StartRun, Subject, Towards, Transition};
 
 use super::{LeaseGuard, Run, Runs, draw_request};
 use crate::control::{Control, accepted};
 use crate::error::Error;
-use onceseal_core::lease::Lease;
 
 /// How often a request is made again whose answer was lost.
 const REPEATS: usize = 3;

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::id::HolderId;
 use onceseal_core::json::{self, Object, Value};
@@ -16,7 +17,6 @@ use crate::control::{Control, accepted};
 use crate::error::Error;
 use crate::moment::Moment;
 use crate::watch::from_now;
-use onceseal_core::code::Code;
 
 /// How often whoever waits for a resource asks again: its holder may give it back
 /// before its lease ends.

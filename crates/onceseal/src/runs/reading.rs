@@ -5,12 +5,13 @@ use std::sync::Arc;
 use onceseal_core::action::Principal;
 use onceseal_core::code::Code;
 use onceseal_core::id::{RootId, RunId};
-use onceseal_core::journal::{Body, Row};
+use onceseal_core::journal::{Body, Row, Stored};
 use onceseal_core::json::{self, Limits, Object, Value};
 use onceseal_core::lease::{Holder, LeaseRow, Resource};
 use onceseal_core::run::{Definition, Life, RunRow};
 use onceseal_core::stream::{StreamId, StreamKind};
 use onceseal_core::time::Timestamp;
+use onceseal_core::view::Loaded;
 use onceseal_store::StoreError;
 use onceseal_store::read::{self, Snapshot, StoredEvent, row_of};
 
@@ -67,8 +68,8 @@ impl RunFilter {
             Some(Stand::Ended) => Some(Life::Ended.number()),
             Some(Stand::In(_)) | None => None,
         };
-        let Filter { name, .. } = Filter::default();
-        Filter { state: life, name, until: self.until, after: self.after, newest_first: self.newest_first }
+        let RunFilter { until, after, newest_first, .. } = *self;
+        Filter { state: life, until, after, newest_first, ..Filter::default() }
     }
 }
 
@@ -243,16 +244,12 @@ impl Control {
 
 /// A run's row with the number of its newest event.
 pub(super) fn run_row(snapshot: &dyn Snapshot, id: RunId) -> Result<Option<(u64, RunRow)>, StoreError> {
-    use onceseal_core::view::Loaded;
     match snapshot.stream(&StreamId::run(id))? {
         Loaded::Absent => Ok(None),
         Loaded::Unreadable => Err(StoreError::new(Code::Corrupt)),
-        loaded => match row_of(loaded) {
-            Some(stored) => match stored.row {
-                Row::Run(row) => Ok(Some((stored.head.sequence, row))),
-                _ => Err(StoreError::new(Code::Corrupt)),
-            },
-            None => Ok(None),
+        Loaded::Row(stored) => match Arc::unwrap_or_clone(stored) {
+            Stored { head, row: Row::Run(row) } => Ok(Some((head.sequence, row))),
+            _ => Err(StoreError::new(Code::Corrupt)),
         },
     }
 }

@@ -150,7 +150,7 @@ async fn take_turns(control: &Control, base: &std::path::Path) {
 }
 
 #[tokio::test]
-async fn two_processes_that_take_turns_lose_no_count() {
+async fn p03_two_processes_that_take_turns_lose_no_count() {
     let home = Home::new();
     let control = open(home.dir.path()).await;
     control.activate(policy(POLICY), false, None).await.expect("active");
@@ -180,7 +180,7 @@ async fn a_lease_is_kept_alive_past_several_lengths_as_the_clock_is_moved() {
 }
 
 #[tokio::test]
-async fn a_lease_that_is_taken_by_an_operator_is_lost_and_its_holder_is_told() {
+async fn p04_a_lease_taken_by_an_operator_is_lost_and_its_holder_is_told() {
     let control = Control::memory(policy(POLICY), Arc::new(SystemClock)).await.expect("a store");
     let run = control.runs().by(bot()).start("simple").change("c").send().await.expect("started").run;
     let resource = Resource::Run(run.id());
@@ -196,6 +196,55 @@ async fn a_lease_that_is_taken_by_an_operator_is_lost_and_its_holder_is_told() {
     assert_eq!(run.view().await.expect("there").holder.map(|held| held.fence), Some(other.fence()));
     let blank = Preempt { person: Control::account(), reason: " ".to_owned() };
     assert_eq!(code(control.lease(resource).preempt(blank).take().await), "out_of_bounds");
+}
+
+#[cfg(feature = "fault")]
+#[tokio::test]
+async fn p04_a_lease_that_cannot_be_renewed_is_kept_to_its_end_and_then_lost() {
+    use onceseal::core::code::Code;
+    use onceseal::fault::{self, point};
+    use onceseal::store::StoreError;
+
+    let _alone = fault::alone();
+    let control = Control::memory(policy(POLICY), Arc::new(SystemClock)).await.expect("a store");
+    let tries = Arc::new(AtomicU32::new(0));
+    let counted = tries.clone();
+    fault::on(point::BEFORE_RENEW, move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Err(StoreError::new(Code::StoreFailed))
+    });
+    let asked = std::time::Instant::now();
+    let lease = take(&control, name("a")).await.expect("taken");
+    tokio::time::timeout(Duration::from_secs(20), lease.lost()).await.expect("told");
+    assert!(asked.elapsed() >= Duration::from_millis(900), "not before its end");
+    assert!(tries.load(Ordering::SeqCst) > 3, "it was tried again");
+}
+
+#[tokio::test]
+async fn whoever_gives_up_waiting_for_a_resource_holds_nothing() {
+    for world in World::both().await {
+        for _ in 0..20 {
+            let long = world.control.lease(name("a")).length(Span::hours(1));
+            let mut taking = Box::pin(long.take());
+            // It may have been taken by then, or not.
+            drop(crate::support::poll_once(taking.as_mut()));
+            drop(taking);
+        }
+        let patient = world.control.lease(name("a")).wait(Duration::from_secs(20)).take();
+        patient.await.expect("it was given back");
+    }
+}
+
+#[tokio::test]
+async fn whoever_waits_for_a_resource_gets_it_when_it_is_given_back() {
+    let world = World::memory(POLICY).await;
+    let mut first = world.control.lease(name("a")).length(Span::hours(1)).take().await.expect("taken");
+    let mut waiting = Box::pin(world.control.lease(name("a")).wait(Duration::from_secs(60)).take());
+    let brief = world.control.lease(name("a")).wait(Duration::from_millis(1)).take();
+    assert_eq!(code(brief.await), "lease_held");
+    assert!(crate::support::poll_once(waiting.as_mut()).is_pending());
+    first.give_back().await.expect("given back");
+    assert_eq!(waiting.await.expect("taken").fence(), 2);
 }
 
 #[tokio::test]
@@ -253,7 +302,7 @@ async fn what_expired_while_nobody_was_there_is_swept_at_the_next_opening() {
 }
 
 #[tokio::test]
-async fn a_clock_that_goes_back_gives_no_lease_back() {
+async fn p04_a_clock_that_goes_back_gives_no_lease_back() {
     for world in World::both().await {
         let lease =
             world.control.lease(name("a")).length(Span::seconds(60)).once().await.expect("taken").lease;

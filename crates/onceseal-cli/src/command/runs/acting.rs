@@ -8,7 +8,7 @@ use onceseal::core::code::Code;
 use onceseal::core::hash::Hash;
 use onceseal::core::id::RunId;
 use onceseal::core::json::{Object, Value};
-use onceseal::runs::{Moving, Resource, RunNow, Subject};
+use onceseal::runs::{Moving, Resource, Run, RunNow, Subject};
 use onceseal::{Control, Error};
 
 use super::{Asking, Which, find, unknown};
@@ -109,11 +109,7 @@ pub(super) fn command(context: &Context, name: &str, of: &Moved) -> Result<ExitC
     moved(context, of, |run| run.command(name))
 }
 
-fn moved(
-    context: &Context,
-    moved: &Moved,
-    begin: impl FnOnce(&onceseal::runs::Run) -> Moving,
-) -> Result<ExitCode, CliError> {
+fn moved(context: &Context, moved: &Moved, begin: impl FnOnce(&Run) -> Moving) -> Result<ExitCode, CliError> {
     let control = context.answer()?.ok_or_else(unknown)?;
     let run = find(&control.runs().by(moved.asking.principal()), &moved.which)?;
     let request = moved.asking.request()?;
@@ -130,8 +126,28 @@ fn moved(
     }
     match wait(moving.send())? {
         Ok(now) => told(context, &now, &request),
-        Err(error) => Err(offered(&control, run.id(), error.into()).about("request", request)),
+        Err(error) => {
+            let error = offered(&control, run.id(), error.into());
+            Err(earlier(&run, &request, error))
+        }
     }
+}
+
+/// Why a request was refused, with what its id was used for before.
+fn earlier(run: &Run, request: &str, error: CliError) -> CliError {
+    let error = error.about("request", request);
+    if !error.is(Code::RequestIdConflict) {
+        return error;
+    }
+    // A store that cannot say leaves it out.
+    let Some(answered) = wait(run.answered(request)).ok().and_then(Result::ok).flatten() else {
+        return error;
+    };
+    let (sequence, state) = (answered.sequence, answered.state);
+    error
+        .about("sequence", integer(sequence))
+        .because(format!("event {sequence} of the run answered it, and left the run {state}"))
+        .next(format!("onceseal runs events {}", run.id()))
 }
 
 pub(super) fn bind(context: &Context, bind: &Bind) -> Result<ExitCode, CliError> {
@@ -140,7 +156,7 @@ pub(super) fn bind(context: &Context, bind: &Bind) -> Result<ExitCode, CliError>
     let request = bind.asking.request()?;
     match wait(run.bind_change(&bind.change).request(&request).send())? {
         Ok(now) => told(context, &now, &request),
-        Err(error) => Err(CliError::from(error).about("request", request)),
+        Err(error) => Err(earlier(&run, &request, CliError::from(error).about("run", run.id().to_string()))),
     }
 }
 
