@@ -186,24 +186,26 @@ fn acquire(context: &Context, acquire: &Acquire) -> Result<ExitCode, CliError> {
         Some(holder) => leasing.holder(holder),
         None => leasing,
     };
-    let now = wait(leasing.once())?.map_err(|error| refused(error, &acquire.length))?;
+    let now = wait(leasing.once())?.map_err(|error| refused(error, Some(&acquire.what), &acquire.length))?;
     taken(context, &now, &acquire.kept)
 }
 
-/// Why a lease was not given, with what its length may be.
-fn refused(error: Error, length: &Length) -> CliError {
+/// Why a lease was not given, with what its length may be, and what to look at.
+fn refused(error: Error, what: Option<&What>, length: &Length) -> CliError {
     let is_length = error.code() == Code::OutOfBounds.as_str()
         && !(limits::LEASE_MIN..=limits::LEASE_MAX).contains(&length.length);
     let held = error.code() == Code::LeaseHeld.as_str();
     let error = CliError::from(error);
-    match (is_length, held) {
+    match (is_length, what.filter(|_| held)) {
         (true, _) => error.because(format!(
             "--for is {}, and a lease lasts {} to {}",
             length.length,
             limits::LEASE_MIN,
             limits::LEASE_MAX
         )),
-        (_, true) => error.next("onceseal lease inspect says who holds it"),
+        (_, Some(What { resource })) => error
+            .next(format!("onceseal lease inspect {}", shell(resource)))
+            .next("the same command again once it is free; `lease run --wait` waits for that"),
         _ => error,
     }
 }
@@ -243,7 +245,7 @@ fn renew(context: &Context, renew: &Renew) -> Result<ExitCode, CliError> {
     let lease = renew.proven.read()?;
     let control = context.answer()?.ok_or_else(fenced)?;
     let renewed = wait(control.renew_lease(lease, renew.length.length))?;
-    let now = renewed.map_err(|error| refused(error, &renew.length))?;
+    let now = renewed.map_err(|error| refused(error, None, &renew.length))?;
     if context.out.is_json() {
         let mut object = proof::object(&now);
         object.remove("token");
@@ -305,7 +307,7 @@ fn preempt(context: &Context, take: &Take) -> Result<ExitCode, CliError> {
     let preempt = Preempt { person, reason: take.reason.clone() };
     let leasing = control.lease(take.what.resource(&control)?).length(take.length.length).preempt(preempt);
     let now = wait(leasing.once())?.map_err(|error| {
-        remarks(refused(error, &take.length), &[("--reason", Some(take.reason.as_str()))])
+        remarks(refused(error, Some(&take.what), &take.length), &[("--reason", Some(take.reason.as_str()))])
     })?;
     taken(context, &now, &take.kept)
 }

@@ -21,6 +21,7 @@ pub(crate) fn plain(refusal: &Refusal) -> CliError {
     let code = refusal.code;
     let exit = match code {
         Code::PolicyMissing | Code::PolicyFileOld | Code::PolicyStale | Code::OutOfBounds => UNUSABLE,
+        Code::ChangeInvalid | Code::RequestIdInvalid | Code::OutcomeInvalid => UNUSABLE,
         _ => REFUSED,
     };
     let mut error = CliError::new(code.as_str(), code.sentence(), exit).retry(code.retry());
@@ -40,9 +41,10 @@ pub(crate) fn plain(refusal: &Refusal) -> CliError {
         error = error.about("repeated", true);
     }
     if let Some(held) = &refusal.lease {
-        error = error
-            .about("holder", onceseal::render::holder(held))
-            .because(format!("{} holds it until {}, unless that is renewed", held.holder, held.until));
+        error = error.about("holder", onceseal::render::holder(held)).because(format!(
+            "{} holds it, or a part of it, until {}, unless that is renewed",
+            held.holder, held.until
+        ));
     }
     match (&refusal.reason, refusal.field, refusal.status) {
         (Some(moved), ..) if is_of_run(code) => {

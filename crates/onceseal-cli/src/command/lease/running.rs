@@ -49,7 +49,7 @@ pub(super) fn run(context: &Context, run: Run) -> Result<ExitCode, CliError> {
     let leasing = if run.shared { leasing.shared() } else { leasing };
     let leasing = leasing.wait(run.wait.map_or(Duration::ZERO, Span::to_std));
     wait(async {
-        let mut lease = leasing.take().await.map_err(|error| refused(error, &run.length))?;
+        let mut lease = leasing.take().await.map_err(|error| refused(error, Some(&run.what), &run.length))?;
         let resource = shown(&lease.resource().to_string());
         context.out.note(&format!("{resource} is held, fence {}", lease.fence()));
         let (program, args) =
@@ -70,7 +70,7 @@ async fn ended(lease: &mut LeaseGuard, ended: &Ended, resource: &str) -> Result<
         // Nothing was done.
         Ended::NotStarted(_) => {
             lease.give_back().await?;
-            let error = CliError::new("lease_unused", format!("the program was not run: {ended}"), 2);
+            let error = CliError::new("lease_unused", ended.to_string(), 2);
             return Err(error.about("child", ended.code()));
         }
         _ if lease.is_lost() => return Err(lost(resource, "it was stopped")),
@@ -102,5 +102,5 @@ fn lost(resource: &str, what: &str) -> CliError {
         .retry(Retry::Later)
         .because(what)
         .about("resource", resource)
-        .next("onceseal lease inspect says who holds it")
+        .next(format!("onceseal lease inspect {resource}"))
 }
