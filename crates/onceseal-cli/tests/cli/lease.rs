@@ -198,18 +198,30 @@ fn what_a_killed_holder_leaves_lapses_and_its_run_is_interrupted() {
     let project = Project::new();
     let run = project.json(&["runs", "start", "simple", "c"])["run"].as_str().expect("an id").to_owned();
     project.ok(&["runs", "transition", &run, "running"]);
-    let mut child = running(&project, &[&run, "--for", "2s"], "while [ ! -e go ]; do sleep 0.05; done");
+    let mut child = running(&project, &[&run, "--for", "4s"], "while [ ! -e go ]; do sleep 0.05; done");
     // SIGKILL: nothing is given back, nothing said.
     child.kill().expect("killed");
     child.wait().expect("its end");
+    let check = |doctor: &Value| {
+        let checks = doctor["checks"].as_array().expect("checks");
+        checks.iter().find(|check| check["name"] == "leases").expect("the check")["status"].clone()
+    };
     let held_still = project.refused(&["lease", "acquire", &run, "--json"]).error();
     assert_eq!(held_still["code"], "lease_held");
+    until("the lease ends", || project.json(&["runs", "show", &run])["lapsed"] != Value::Null);
+    assert_eq!(check(&project.json(&["doctor"])), "warn");
+    let shown = project.ok(&["runs", "show", &run]).all();
+    assert!(
+        shown.contains("by nobody: the lease of holder_") && shown.contains("next: whoever takes it"),
+        "{shown}"
+    );
     let next = project.ok(&["lease", "run", &run, "--wait", "30s", "--", "sh", "-c", "echo taken over"]);
     assert_eq!(next.stdout, "taken over\n");
     let view = project.json(&["runs", "show", &run]);
     assert_eq!((&view["state"], &view["code"]), (&json!("paused"), &json!("operation-interrupted")));
     let events = project.ok(&["runs", "events", &run]).stdout;
     assert!(events.contains("running > paused (interrupted)"), "{events}");
+    assert_eq!(check(&project.json(&["doctor"])), "ok");
     assert_eq!(project.json(&["audit"])["clean"], true);
     fs::write(project.path("go"), "").expect("written");
 }

@@ -97,6 +97,9 @@ pub struct RunView {
     pub definition: Option<Arc<Definition>>,
     /// Who holds it at the moment, if anybody does.
     pub holder: Option<Holder>,
+    /// Whose lease on it is over though nobody has recorded that: whoever takes the
+    /// run, or sweeps, does, and interrupts it.
+    pub lapsed: Option<Holder>,
 }
 
 impl RunView {
@@ -184,11 +187,11 @@ impl Control {
                 Err(error) if error.code() == Code::Erased => None,
                 definition => definition?.map(Arc::new),
             };
-            let holder = match row_of(snapshot.stream(&held)?).map(|stored| stored.row) {
-                Some(Row::Lease(row)) => row.live(now).next().cloned(),
-                _ => None,
+            let (holder, lapsed) = match row_of(snapshot.stream(&held)?).map(|stored| stored.row) {
+                Some(Row::Lease(row)) => (row.live(now).next().cloned(), row.lapsed(now).next().cloned()),
+                _ => (None, None),
             };
-            Ok(Some(RunView { id, sequence, row, definition, holder }))
+            Ok(Some(RunView { id, sequence, row, definition, holder, lapsed }))
         });
         Ok(view?)
     }

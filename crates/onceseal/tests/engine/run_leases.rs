@@ -272,9 +272,12 @@ async fn an_expired_lease_is_swept_like_a_lapsed_attempt_and_its_run_is_interrup
         world.clock.advance(60 * SECOND);
         assert_eq!(swept(&world.control).await, 0, "its last moment is its own");
         world.clock.advance(1);
+        let view = run.view().await.expect("there");
+        assert!(view.holder.is_none() && view.lapsed.is_some(), "it is seen before it is recorded");
         assert_eq!(swept(&world.control).await, 1);
         assert_eq!(swept(&world.control).await, 0, "once");
         let view = run.view().await.expect("there");
+        assert!(view.holder.is_none() && view.lapsed.is_none());
         let stands = (view.row.state.as_str(), view.row.code.as_deref());
         assert_eq!(stands, ("paused", Some("operation-interrupted")));
         let events = world.control.run_events(run.id(), 3, 1).expect("readable");

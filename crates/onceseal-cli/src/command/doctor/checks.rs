@@ -14,7 +14,7 @@ use onceseal::store::SCHEMA_VERSION;
 use onceseal::views::{Filter, state_numbers};
 use onceseal::{Control, Error, Opening};
 
-use super::{Check, Verdict, history};
+use super::{Check, Verdict, history, leases};
 use crate::command::policy::{Checked, FORGETS, Noticed};
 use crate::context::Context;
 use crate::error::CliError;
@@ -175,7 +175,7 @@ fn store(control: &Control, config: Option<&Config>, checks: &mut Vec<Check>) {
     checks.push(active(control.policy().as_deref(), config));
     checks.push(waiting(control));
     checks.push(unknown(control));
-    checks.push(lapsed(control));
+    checks.extend([lapsed(control), leases::lapsed(control)]);
     checks.extend([parked(control), overdue(control), destinations(control)]);
 }
 
@@ -194,7 +194,7 @@ fn active(active: Option<&ActivePolicy>, config: Option<&Config>) -> Check {
 
 /// Rows of one state that count: how many (at most [`COUNTED`] or so) and the
 /// oldest one's age.
-fn oldest(
+pub(super) fn oldest(
     control: &Control,
     kind: StreamKind,
     state: &str,

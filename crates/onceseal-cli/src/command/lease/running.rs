@@ -15,7 +15,7 @@ use super::{Length, What, proof, refused};
 use crate::command::list;
 use crate::context::{Context, wait};
 use crate::error::{CliError, REFUSED};
-use crate::text::shown;
+use crate::text::{shell, shown};
 
 /// Run a program while a resource is held
 ///
@@ -57,12 +57,13 @@ pub(super) fn run(context: &Context, run: Run) -> Result<ExitCode, CliError> {
         let told = (proof::VARIABLE.into(), proof::text(lease.lease()).into());
         let process = Process { args: args.to_vec(), env: vec![told], ..Process::new(program) };
         let ran = process.run_until(lease.lost(), |_| {}).await;
-        ended(&mut lease, &ran.ended, &resource).await
+        ended(&mut lease, &ran.ended).await
     })?
 }
 
 /// Gives the lease up, and says how the program ended.
-async fn ended(lease: &mut LeaseGuard, ended: &Ended, resource: &str) -> Result<ExitCode, CliError> {
+async fn ended(lease: &mut LeaseGuard, ended: &Ended) -> Result<ExitCode, CliError> {
+    let resource = &lease.resource().to_string();
     let mut outcome = Object::new();
     let (exit, signal) = match ended {
         Ended::Exit(status) => (Value::Integer((*status).into()), Value::Null),
@@ -97,10 +98,10 @@ async fn ended(lease: &mut LeaseGuard, ended: &Ended, resource: &str) -> Result<
 
 /// The program did not have the resource to its end.
 fn lost(resource: &str, what: &str) -> CliError {
-    let message = format!("the lease on {resource} was lost while the program ran");
+    let message = format!("the lease on {} was lost while the program ran", shown(resource));
     CliError::new("lease_lost", message, REFUSED)
         .retry(Retry::Later)
         .because(what)
         .about("resource", resource)
-        .next(format!("onceseal lease inspect {resource}"))
+        .next(format!("onceseal lease inspect {}", shell(resource)))
 }

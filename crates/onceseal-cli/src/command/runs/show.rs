@@ -129,6 +129,11 @@ pub(super) fn show(context: &Context, which: &Which) -> Result<ExitCode, CliErro
         return Ok(ExitCode::SUCCESS);
     }
     context.out.text(&text(&view, control.store().now()))?;
+    if view.holder.is_none() && view.lapsed.is_some() && !view.row.terminal {
+        context
+            .out
+            .note(&format!("next: whoever takes it interrupts it first: onceseal lease run {id} -- …"));
+    }
     for (name, to) in view.commands() {
         let what = match to {
             Some(to) => format!("next: onceseal runs command {id} {name}  ({to})"),
@@ -149,6 +154,7 @@ fn rendered(view: &RunView) -> Object {
     let mut object = as_object(render::run(view.id, &view.row));
     object.insert("sequence", integer(view.sequence));
     object.insert("holder", view.holder.as_ref().map_or(Value::Null, render::holder));
+    object.insert("lapsed", view.lapsed.as_ref().map_or(Value::Null, render::holder));
     let commands = view.commands().map(|(name, to)| {
         let mut command = Object::new();
         command.insert("name", name);
@@ -161,7 +167,7 @@ fn rendered(view: &RunView) -> Object {
 }
 
 fn text(view: &RunView, now: Timestamp) -> String {
-    let RunView { row, holder, .. } = view;
+    let RunView { row, holder, lapsed, .. } = view;
     let style = state_style(&row.state);
     let ended = if row.terminal { " (ended)" } else { "" };
     let quoted =
@@ -182,9 +188,14 @@ fn text(view: &RunView, now: Timestamp) -> String {
     rows.push(("changed", format!("{}, event {}", at(row.updated_at), view.sequence)));
     rows.push((
         "held",
-        match holder {
-            Some(held) => format!("by {} until {}, fence {}", held.holder, held.until, held.fence),
-            None => "by nobody".to_owned(),
+        match (holder, lapsed) {
+            (Some(held), _) => format!("by {} until {}, fence {}", held.holder, held.until, held.fence),
+            (None, Some(over)) => format!(
+                "by nobody: the lease of {} ended {} ago without a word",
+                over.holder,
+                age(now.since(over.until))
+            ),
+            (None, None) => "by nobody".to_owned(),
         },
     ));
     if let Some(previous) = row.previous {
