@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onceseal_core::json::Value;
 use onceseal_core::policy::{Path as Way, Position};
-use onceseal_core::run::{Definition, DefinitionError};
+use onceseal_core::run::{Definition, DocumentError};
 
 /// What is wrong with a definition of the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -15,14 +15,14 @@ pub struct DefinedError {
     /// Where it stands in the file.
     pub position: Option<Position>,
     /// What is wrong.
-    pub error: DefinitionError,
+    pub error: DocumentError,
 }
 
 /// What is wrong with a definition as a whole stands nowhere in it.
 const WHOLE: &str = "";
 
 impl DefinedError {
-    fn new(kind: &str, error: DefinitionError) -> DefinedError {
+    fn new(kind: &str, error: DocumentError) -> DefinedError {
         DefinedError { kind: kind.to_owned(), position: None, error }
     }
 
@@ -45,7 +45,7 @@ impl DefinedError {
 /// Reads the section `runs`: a mapping from kinds to definitions.
 pub(crate) fn section(section: &Value) -> Result<Vec<Arc<Definition>>, DefinedError> {
     let wrong =
-        |path: &str, problem: &str| DefinitionError { path: path.to_owned(), problem: problem.to_owned() };
+        |path: &str, problem: &str| DocumentError { path: path.to_owned(), problem: problem.to_owned() };
     let Value::Object(kinds) = section else {
         return Err(DefinedError::new("", wrong(WHOLE, "must be a mapping from kinds to definitions")));
     };
