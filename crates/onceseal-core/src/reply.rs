@@ -260,6 +260,8 @@ pub struct Refusal {
     pub code: Code,
     /// The policy's reason, where the policy denied: `rule[0]`, …
     pub reason: Option<String>,
+    /// What of the request it is about: `created > applying`, `gate-a 3`, …
+    pub detail: Option<String>,
     /// The member that did not match, where something had to match.
     pub field: Option<&'static str>,
     /// The recorded action, if one was recorded.
@@ -274,8 +276,8 @@ pub struct Refusal {
     pub status: Option<Status>,
     /// The effect as it is now, where that is why.
     pub effect: Option<EffectNow>,
-    /// Who holds the resource, where that is why.
-    pub lease: Option<Holder>,
+    /// Who holds what, where that is why.
+    pub held: Option<Box<Held>>,
 }
 
 impl Refusal {
@@ -285,6 +287,7 @@ impl Refusal {
         Refusal {
             code,
             reason: None,
+            detail: None,
             field: None,
             action: None,
             receipt: None,
@@ -292,7 +295,7 @@ impl Refusal {
             approval: None,
             status: None,
             effect: None,
-            lease: None,
+            held: None,
         }
     }
 }
@@ -307,6 +310,16 @@ impl From<Code> for Reply {
     fn from(code: Code) -> Reply {
         Refusal::new(code).into()
     }
+}
+
+/// A lease that is in the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// What is held, as it is printed: what was asked for, a part of it, or what it
+    /// is a part of.
+    pub resource: Option<String>,
+    /// By whom.
+    pub by: Holder,
 }
 
 /// An effect as a refusal names it.

@@ -140,8 +140,12 @@ fn refusal_text(refusal: &Refusal) -> String {
     if let Some(reason) = &refusal.reason {
         text.push_str(&format!(" ({reason})"));
     }
-    if let Some(held) = &refusal.lease {
-        text.push_str(&format!(" (held by {} until {})", held.holder, held.until));
+    if let Some(detail) = &refusal.detail {
+        text.push_str(&format!(" ({detail})"));
+    }
+    if let Some(held) = &refusal.held {
+        let what = held.resource.as_deref().unwrap_or("it");
+        text.push_str(&format!(" ({what} is held by {} until {})", held.by.holder, held.by.until));
     }
     if let Some(field) = refusal.field {
         text.push_str(&format!(" (differs in {field})"));

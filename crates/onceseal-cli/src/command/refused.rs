@@ -14,7 +14,7 @@ use onceseal::{Control, Error};
 
 use super::call::unfit;
 use crate::error::{CliError, REFUSED, UNUSABLE};
-use crate::text::{literal, shell};
+use crate::text::{literal, shell, shown};
 
 /// A refusal with what it says itself.
 pub(crate) fn plain(refusal: &Refusal) -> CliError {
@@ -30,6 +30,7 @@ pub(crate) fn plain(refusal: &Refusal) -> CliError {
         ("approval", refusal.approval.map(|id| id.to_string())),
         ("receipt", refusal.receipt.map(|id| id.to_string())),
         ("reason", refusal.reason.clone()),
+        ("detail", refusal.detail.clone()),
         ("field", refusal.field.map(str::to_owned)),
         ("status", refusal.status.map(|status| status.to_string())),
     ] {
@@ -40,37 +41,29 @@ pub(crate) fn plain(refusal: &Refusal) -> CliError {
     if refusal.repeated {
         error = error.about("repeated", true);
     }
-    if let Some(held) = &refusal.lease {
-        error = error.about("holder", onceseal::render::holder(held)).because(format!(
-            "{} holds it, or a part of it, until {}, unless that is renewed",
-            held.holder, held.until
-        ));
+    if let Some(held) = &refusal.held {
+        let what = held.resource.as_deref().unwrap_or("it");
+        error =
+            error.about("holder", onceseal::render::holder(&held.by)).about("held", what).because(format!(
+                "{} holds {} until {}, unless that is renewed",
+                held.by.holder,
+                shown(what),
+                held.by.until
+            ));
     }
     match (&refusal.reason, refusal.field, refusal.status) {
-        (Some(moved), ..) if is_of_run(code) => {
-            if let Some((from, to)) = moved.split_once(" > ") {
-                error = error.because(format!("it is {from}, and {to} was asked for"));
-            }
-        }
         (Some(reason), ..) => error = error.because(format!("the policy says so in {reason}")),
         (_, Some(field), _) => error = error.because(format!("it differs in {field}")),
         (.., Some(status)) => error = error.because(format!("the request is {status}")),
         _ => {}
     }
+    if let Some(detail) = &refusal.detail {
+        error = match detail.split_once(" > ") {
+            Some((from, to)) => error.because(format!("it is {from}, and {to} was asked for")),
+            None => error.because(shown(detail)),
+        };
+    }
     next(error, refusal)
-}
-
-/// Whether a code is about where a run stands: its reason names that, and what was
-/// asked for.
-const fn is_of_run(code: Code) -> bool {
-    matches!(
-        code,
-        Code::RunEnded
-            | Code::StateUnknown
-            | Code::TransitionForbidden
-            | Code::CommandForbidden
-            | Code::CommandElsewhere
-    )
 }
 
 fn next(error: CliError, refusal: &Refusal) -> CliError {

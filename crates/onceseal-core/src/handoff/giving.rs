@@ -167,7 +167,7 @@ pub(crate) fn accept(case: &mut Case<'_>, accept: &AcceptHandoff) -> Result<Repl
     if lease.as_ref().map_or(0, |lease| lease.fence) != row.fence {
         return Ok(Code::HandoffStale.into());
     }
-    if let Some(run) = resource.run() {
+    if let Some(run) = resource.of_run() {
         match case.view.run(run)? {
             None => return Ok(Code::RunUnknown.into()),
             Some(row) if row.terminal => return Ok(Code::RunEnded.into()),
@@ -176,7 +176,7 @@ pub(crate) fn accept(case: &mut Case<'_>, accept: &AcceptHandoff) -> Result<Repl
     }
     let given = match lease::hand_over(case, resource, *holder, *length)? {
         Ok(given) => given,
-        Err(other) => return Ok(Refusal { lease: Some(other), ..Refusal::new(Code::LeaseHeld) }.into()),
+        Err(held) => return Ok(held.into()),
     };
     let by = AskedBy { agent: Some(principal.agent.clone()), user: principal.user.clone() };
     let data = Accepted { fence: given.lease.fence, holder: *holder };
@@ -220,7 +220,7 @@ fn find<'a>(
 
 /// Whether this word counts for the resource: who said it, if a person did.
 fn heard(
-    case: &Case<'_>,
+    case: &mut Case<'_>,
     resource: &Resource,
     by: &Giver,
 ) -> Result<Result<Option<(Identity, String)>, Code>, Halt> {
@@ -255,6 +255,6 @@ pub(crate) fn prepare_reads(pinned: &Pinned, resource: &Resource, receipt: Hash)
 pub(crate) fn accept_reads(pinned: &Pinned, accept: &AcceptHandoff) -> Vec<Read> {
     let mut reads =
         vec![Read::Stream(pinned.tenant.handoff(accept.receipt)), lease::read(pinned, &accept.resource)];
-    reads.extend(accept.resource.run().map(|run| Read::Stream(StreamId::run(run))));
+    reads.extend(accept.resource.of_run().map(|run| Read::Stream(StreamId::run(run))));
     reads
 }

@@ -91,20 +91,23 @@ pub struct InterruptLease {
 }
 
 /// The resource's row, if the lease is live. Whoever cannot name the token holds
-/// nothing.
-pub(crate) fn holds(case: &Case<'_>, lease: &Lease) -> Result<Result<LeaseRow, Code>, Halt> {
+/// nothing. A lapse that is met is recorded, whatever follows: no clock that goes
+/// back makes the lease live again.
+pub(crate) fn holds(case: &mut Case<'_>, lease: &Lease) -> Result<Result<LeaseRow, Code>, Halt> {
     if Lease::of(case.pinned, &lease.resource, lease.fence, lease.holder).token != lease.token {
         return Ok(Err(Code::LeaseFenced));
     }
-    let Some(row) = case.view.lease(&stream(case.pinned, &lease.resource))? else {
-        return Ok(Err(Code::LeaseFenced));
-    };
-    let is_live = row.live(case.now).any(|live| (live.fence, live.holder) == (lease.fence, lease.holder));
-    Ok(if is_live { Ok(row.clone()) } else { Err(Code::LeaseFenced) })
+    let stream = stream(case.pinned, &lease.resource);
+    let Some(row) = case.view.lease(&stream)?.cloned() else { return Ok(Err(Code::LeaseFenced)) };
+    if row.live(case.now).any(|live| (live.fence, live.holder) == (lease.fence, lease.holder)) {
+        return Ok(Ok(row));
+    }
+    record_lapses(case, &stream, &row)?;
+    Ok(Err(Code::LeaseFenced))
 }
 
 /// Whether it is a live lease on this run.
-pub(crate) fn is_of_run(case: &Case<'_>, lease: &Lease, run: RunId) -> Result<bool, Halt> {
+pub(crate) fn is_of_run(case: &mut Case<'_>, lease: &Lease, run: RunId) -> Result<bool, Halt> {
     Ok(lease.resource == Resource::Run(run) && holds(case, lease)?.is_ok())
 }
 

@@ -74,11 +74,11 @@ impl Resource {
         }
     }
 
-    /// The run that it is.
+    /// The run that it is, or is a part of.
     #[must_use]
-    pub const fn run(&self) -> Option<RunId> {
+    pub const fn of_run(&self) -> Option<RunId> {
         match self {
-            Resource::Run(run) => Some(*run),
+            Resource::Run(run) | Resource::Task(run, _) => Some(*run),
             _ => None,
         }
     }

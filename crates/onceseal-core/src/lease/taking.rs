@@ -12,7 +12,7 @@ use crate::lease::hold::{self, Lease};
 use crate::lease::row::{Holder, LeaseRow, below_key};
 use crate::limits;
 use crate::operation::event::PersonSaid;
-use crate::reply::{LeaseNow, Refusal, Reply};
+use crate::reply::{Held, LeaseNow, Refusal, Reply};
 use crate::stream::StreamId;
 use crate::time::Span;
 use crate::view::{Halt, Pinned, Range, Read};
@@ -51,7 +51,7 @@ pub(crate) fn acquire(case: &mut Case<'_>, acquire: &AcquireLease) -> Result<Rep
     {
         return Ok(code.into());
     }
-    if let Some(run) = resource.run() {
+    if let Some(run) = resource.of_run() {
         match case.view.run(run)? {
             None => return Ok(Code::RunUnknown.into()),
             Some(row) if row.terminal => return Ok(Code::RunEnded.into()),
@@ -60,19 +60,19 @@ pub(crate) fn acquire(case: &mut Case<'_>, acquire: &AcquireLease) -> Result<Rep
     }
     let stream = stream(case.pinned, resource);
     let row = case.view.lease(&stream)?;
-    // Whoever holds it already gets what it has.
-    let own = row.and_then(|row| row.live(case.now).find(|live| live.holder == *holder));
+    // Whoever holds it already gets what it has, if that is not less than is asked.
+    let is_own = |live: &&Holder| live.holder == *holder && (*shared || !live.shared);
+    let own = row.and_then(|row| row.live(case.now).find(is_own));
     if let (Some(own), None) = (own, preempt) {
         return Ok(Reply::Lease(Box::new(now(case, resource, own))));
     }
     let fence = row.map_or(0, |row| row.fence) + 1;
     let met = met(case, resource)?;
-    let blocks = |row: &LeaseRow| row.live(case.now).find(|live| !(live.shared && *shared)).cloned();
+    let blocks = |live: &&Holder| !(live.shared && *shared);
     if preempt.is_none()
-        && let Some(other) = met.iter().find_map(|(_, row)| blocks(row))
+        && let Some(held) = met.iter().find_map(|(_, row)| held(row, row.live(case.now).find(blocks)))
     {
-        let refusal = Refusal { lease: Some(other), ..Refusal::new(Code::LeaseHeld) };
-        return Ok(refusal.into());
+        return Ok(held.into());
     }
     // What is taken from somebody is recorded as over: no clock that goes back
     // makes it live beside this one.
@@ -110,12 +110,12 @@ pub(crate) fn hand_over(
     resource: &Resource,
     holder: HolderId,
     length: Span,
-) -> Result<Result<LeaseNow, Holder>, Halt> {
+) -> Result<Result<LeaseNow, Refusal>, Halt> {
     let own = stream(case.pinned, resource);
     let met = met(case, resource)?;
     let mut others = met.iter().filter(|(met, _)| *met != own);
-    if let Some(other) = others.find_map(|(_, row)| row.live(case.now).next()) {
-        return Ok(Err(other.clone()));
+    if let Some(held) = others.find_map(|(_, row)| held(row, row.live(case.now).next())) {
+        return Ok(Err(held));
     }
     let mut fence = 1;
     for (met, row) in &met {
@@ -127,6 +127,12 @@ pub(crate) fn hand_over(
         }
     }
     Ok(Ok(give(case, resource, &Holder { fence, holder, shared: false, until: case.now + length })))
+}
+
+/// The refusal of what somebody holds.
+fn held(row: &LeaseRow, by: Option<&Holder>) -> Option<Refusal> {
+    let held = Held { resource: row.private.resource.clone(), by: by?.clone() };
+    Some(Refusal { held: Some(Box::new(held)), ..Refusal::new(Code::LeaseHeld) })
 }
 
 /// Whether anybody holds a resource.
@@ -180,6 +186,6 @@ pub(crate) fn reads(pinned: &Pinned, acquire: &AcquireLease) -> Vec<Read> {
     let resource = &acquire.resource;
     let mut reads = vec![Read::Stream(stream(pinned, resource)), Read::Range(below(pinned, resource))];
     reads.extend(resource.above().map(|above| Read::Stream(stream(pinned, &above))));
-    reads.extend(resource.run().map(|run| Read::Stream(StreamId::run(run))));
+    reads.extend(resource.of_run().map(|run| Read::Stream(StreamId::run(run))));
     reads
 }

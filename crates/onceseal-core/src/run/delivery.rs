@@ -150,8 +150,8 @@ fn judge<'a>(
     for delivery in &bind.deliveries {
         let stream = case.pinned.tenant.delivery(bind.run, &delivery.gate, delivery.revision);
         let refused = |code| {
-            let reason = Some(format!("{} {}", delivery.gate, delivery.revision));
-            Ok(Err(Refusal { reason, ..Refusal::new(code) }))
+            let detail = Some(format!("{} {}", delivery.gate, delivery.revision));
+            Ok(Err(Refusal { detail, ..Refusal::new(code) }))
         };
         if let Some(code) = misplaced(definition, delivery) {
             return refused(code);

@@ -76,8 +76,8 @@ pub(crate) fn transition(case: &mut Case<'_>, transition: &Transition) -> Result
     let to = match next(definition, row, to) {
         Ok(to) => to.to_owned(),
         Err(code) => {
-            let reason = Some(format!("{} > {target}", row.state));
-            return Ok(Refusal { reason, ..Refusal::new(code) }.into());
+            let detail = Some(format!("{} > {target}", row.state));
+            return Ok(Refusal { detail, ..Refusal::new(code) }.into());
         }
     };
     let terminal = definition.is_terminal(&to);

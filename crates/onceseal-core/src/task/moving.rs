@@ -197,8 +197,8 @@ pub(crate) fn move_on(case: &mut Case<'_>, go: &MoveTask) -> Result<Reply, Halt>
         && (!is_stop || state.is_stop())
         && (!is_passed || task.state == TaskState::Validating);
     if !is_legal {
-        let reason = Some(format!("{} > {}", task.state, state));
-        return Ok(Refusal { reason, ..Refusal::new(Code::TransitionForbidden) }.into());
+        let detail = Some(format!("{} > {}", task.state, state));
+        return Ok(Refusal { detail, ..Refusal::new(Code::TransitionForbidden) }.into());
     }
     if let TaskTo::Passed(fact) = to
         && task.private.worker.as_ref() == Some(&fact.produced_by)
@@ -304,12 +304,12 @@ pub(crate) fn queue(case: &mut Case<'_>, queue: &QueueTask) -> Result<Reply, Hal
     }
     // One that was never stopped gets in line by itself.
     if !task.state.is_stop() || !task.state.next().contains(&TaskState::Queued) {
-        let reason = Some(format!("{} > {}", task.state, TaskState::Queued));
-        return Ok(Refusal { reason, ..Refusal::new(Code::TransitionForbidden) }.into());
+        let detail = Some(format!("{} > {}", task.state, TaskState::Queued));
+        return Ok(Refusal { detail, ..Refusal::new(Code::TransitionForbidden) }.into());
     }
     if task.attempts_left() == 0 {
-        let reason = Some(format!("{} {}", task.phase_name(), task.cause()));
-        return Ok(Refusal { reason, ..Refusal::new(Code::AttemptsSpent) }.into());
+        let detail = Some(format!("{} {}", task.phase_name(), task.cause()));
+        return Ok(Refusal { detail, ..Refusal::new(Code::AttemptsSpent) }.into());
     }
     queued(case, found.stream, TaskState::Queued);
     let answered = found.answered(*run, 1, TaskState::Queued);

@@ -44,7 +44,7 @@ pub(crate) fn take(case: &mut Case<'_>, take: &TakeTask) -> Result<Reply, Halt> 
     if row.terminal {
         return Ok(Code::RunEnded.into());
     }
-    let none = |why: &str| Ok(Refusal { reason: Some(why.to_owned()), ..Refusal::new(Code::NoTask) }.into());
+    let none = |why: &str| Ok(Refusal { detail: Some(why.to_owned()), ..Refusal::new(Code::NoTask) }.into());
     if case.pinned.definition(row.definition)?.is_idle(&row.state) {
         return none("the run is idle");
     }
@@ -100,7 +100,7 @@ fn begin(
     };
     let lease = match lease::hand_over(case, &Resource::Task(*run, id.clone()), *holder, *length)? {
         Ok(lease) => lease,
-        Err(other) => return Ok(Refusal { lease: Some(other), ..Refusal::new(Code::LeaseHeld) }.into()),
+        Err(held) => return Ok(held.into()),
     };
     let by = AskedBy { agent: Some(principal.agent.clone()), user: principal.user.clone() };
     let data = TaskTaken { fence: lease.lease.fence, holder: *holder };

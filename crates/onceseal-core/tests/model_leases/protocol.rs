@@ -128,7 +128,7 @@ impl Protocol {
 
     /// The run that is worked on, if it is one.
     pub(crate) fn run_id(&self) -> Option<RunId> {
-        self.resources[0].run()
+        self.resources[0].of_run()
     }
 
     /// The resources that are held with this one: itself, above and below.

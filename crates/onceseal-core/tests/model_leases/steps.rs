@@ -110,7 +110,9 @@ impl Protocol {
         };
         let (reply, at) = self.submit(state, Command::AcquireLease(Box::new(acquire)));
         let ended = self.run_id().is_some() && state.run.ended();
-        let own = state.grants[resource].iter().find(|grant| grant.live(at) && grant.holder == who).cloned();
+        // What it shares is less than to have it alone.
+        let is_own = |grant: &&Grant| grant.live(at) && grant.holder == who && (shared || !grant.shared);
+        let own = state.grants[resource].iter().find(is_own).cloned();
         let mut others = self.touched(resource).flat_map(|other| &state.grants[other]);
         let is_held = others.any(|other| other.live(at) && !(other.shared && shared));
         match reply {
@@ -173,7 +175,7 @@ impl Protocol {
         let over = grants.iter().any(|grant| grant.lapses(at));
         let left = grants.iter().any(|grant| grant.live(at));
         grants.iter_mut().filter(|grant| grant.lapses(at)).for_each(|grant| grant.over = Over::Gone);
-        if over && !left && self.resources[resource].run().is_some() {
+        if over && !left && self.resources[resource].of_run().is_some() {
             state.run.interrupt();
         }
         over
@@ -229,6 +231,7 @@ impl Protocol {
                 true
             }
             (Reply::Done { changed: false }, Use::Commit(outcome)) if mine.over == Over::With(outcome) => {
+                self.lapse(state, resource, at);
                 return;
             }
             (Reply::Run(_), Use::Move(to)) => {
@@ -244,6 +247,7 @@ impl Protocol {
                     if !matches!(mine.over, Over::With(outcome) if outcome != other) {
                         state.breaks(OUTCOME);
                     }
+                    self.lapse(state, resource, at);
                     return;
                 }
                 // The lease was looked at; the move is not legal.
@@ -252,6 +256,10 @@ impl Protocol {
             },
             _ => return state.breaks(OUTCOME),
         };
+        if !accepted {
+            // Whatever is over is recorded by whoever meets it.
+            self.lapse(state, resource, at);
+        }
         match (accepted, live) {
             (true, false) => state.breaks(FENCED),
             (false, true) => state.breaks(VALID),

@@ -102,7 +102,7 @@ fn one_holds_a_resource_to_its_last_moment_and_the_next_has_a_higher_fence() {
     let first = held(world.take(take(&name(), ONE)));
     assert_eq!((first.lease.fence, first.until), (1, world.now + MINUTE));
     let busy = refused(world.take(take(&name(), TWO)));
-    let other = busy.lease.expect("who has it");
+    let other = busy.held.expect("who has it").by;
     assert_eq!((busy.code, other.holder, other.until), (Code::LeaseHeld, ONE, first.until));
     world.now = first.until;
     assert_eq!(refused(world.take(take(&name(), TWO))).code, Code::LeaseHeld, "the end belongs to it");
@@ -292,4 +292,54 @@ fn a_lease_is_between_a_second_and_a_day() {
         let taken = AcquireLease { length, ..take(&name(), ONE) };
         assert_eq!(refused(world.take(taken)).code, Code::OutOfBounds);
     }
+}
+
+#[test]
+fn what_is_over_stays_over_though_the_clock_goes_back() {
+    let mut world = pay_world();
+    let run = world.begin("c");
+    let resource = Resource::Run(run);
+    let first = held(world.take(take(&resource, ONE)));
+    let before = world.now;
+    world.now = first.until + Span::micros(1);
+    // Whoever meets the end records it, and what it means for the run.
+    assert_eq!(refused(world.renew(&first.lease, MINUTE)).code, Code::LeaseFenced);
+    let state = match world.row(&StreamId::run(run)) {
+        Some(Row::Run(row)) => row.state.clone(),
+        other => panic!("no run: {other:?}"),
+    };
+    assert_eq!(state, "paused");
+    world.now = before;
+    assert_eq!(refused(world.renew(&first.lease, MINUTE)).code, Code::LeaseFenced);
+    assert_eq!(world.sweep(&resource), Reply::Done { changed: false });
+    world.check();
+}
+
+#[test]
+fn whoever_shares_a_resource_does_not_have_it_alone_by_asking_again() {
+    let mut world = pay_world();
+    let shared = AcquireLease { shared: true, ..take(&name(), ONE) };
+    let own = held(world.take(shared.clone()));
+    let refusal = refused(world.take(take(&name(), ONE)));
+    assert_eq!((refusal.code, refusal.held.expect("who").by.holder), (Code::LeaseHeld, ONE));
+    assert_eq!(held(world.take(shared)).lease, own.lease);
+    world.give_up(&own.lease);
+    let alone = held(world.take(take(&name(), ONE)));
+    let again = AcquireLease { shared: true, ..take(&name(), ONE) };
+    assert_eq!(held(world.take(again)).lease, alone.lease, "more than is asked");
+    world.check();
+}
+
+#[test]
+fn nobody_holds_a_part_of_a_run_that_is_not_there_or_has_ended() {
+    let mut world = pay_world();
+    let run = world.begin("c");
+    let part = Resource::Task(run, "t".to_owned());
+    held(world.take(take(&part, ONE)));
+    let (to, principal) = (Towards::State("cancelled".to_owned()), Principal::agent("bot"));
+    let request = "end".to_owned();
+    world.run(Command::Transition(Transition { run, to, code: None, request, principal, under: None }));
+    assert_eq!(refused(world.take(take(&part, TWO))).code, Code::RunEnded);
+    let nowhere = Resource::Task(RunId([9; 16]), "t".to_owned());
+    assert_eq!(refused(world.take(take(&nowhere, ONE))).code, Code::RunUnknown);
 }

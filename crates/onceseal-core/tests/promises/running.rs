@@ -120,7 +120,7 @@ fn only_what_the_definition_permits_follows_and_a_refusal_leaves_nothing() {
     let events = world.events.len();
     let forbidden = refused(world.go(to(id, "running", "t1")));
     assert_eq!(
-        (forbidden.code, forbidden.reason.as_deref()),
+        (forbidden.code, forbidden.detail.as_deref()),
         (Code::TransitionForbidden, Some("created > running"))
     );
     assert_eq!(refused(world.go(to(id, "sleeping", "t1"))).code, Code::StateUnknown);
@@ -271,7 +271,7 @@ fn what_is_recorded_of_who_asks_and_where_to_is_bounded() {
     let id = run(world.start(start("delivery", change("c"), "s1"))).answered.run;
     let field = |reply| {
         let refusal = refused(reply);
-        assert_eq!((refusal.code, refusal.reason), (Code::OutOfBounds, None));
+        assert_eq!((refusal.code, refusal.detail), (Code::OutOfBounds, None));
         refusal.field
     };
     for agent in [String::new(), "a\n".to_owned(), "x".repeat(1 << 20)] {

@@ -104,7 +104,7 @@ impl Job<'_> {
     fn none(&mut self) -> String {
         let refusal = refused(self.try_take(1));
         assert_eq!(refusal.code, Code::NoTask);
-        refusal.reason.expect("why")
+        refusal.detail.expect("why")
     }
 
     fn to(&mut self, task: &str, to: TaskTo, under: &Lease) -> Reply {
@@ -234,7 +234,7 @@ fn an_interrupted_task_goes_before_all_in_line_as_often_as_its_attempts_allow() 
     assert_eq!((job.state("a"), job.task("a").attempts_left()), (TaskState::Retryable, 0));
     let spent = refused(job.queue("a"));
     assert_eq!(
-        (spent.code, spent.reason.as_deref()),
+        (spent.code, spent.detail.as_deref()),
         (Code::AttemptsSpent, Some("work operation-interrupted"))
     );
     assert_eq!(job.take().task, "b", "the others go on");

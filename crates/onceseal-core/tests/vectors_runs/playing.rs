@@ -141,7 +141,7 @@ impl Play<'_> {
                 format!("{name} {} {}", now.answered.state, now.answered.sequence)
             }
             Reply::Run(now) => self.standing(now.answered.run),
-            Reply::Refused(refusal) => named(refusal.code, refusal.reason.as_deref()),
+            Reply::Refused(refusal) => named(refusal.code, refusal.detail.as_deref()),
             other => panic!("{other:?}"),
         }
     }

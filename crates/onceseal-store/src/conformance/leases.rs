@@ -145,8 +145,8 @@ fn what_is_renewed_is_seen_by_the_next_command_of_the_batch(subject: &dyn Subjec
     let [renewed, busy] = <[_; 2]>::try_from(replies).map_err(|_| Failure::new("two replies"))?;
     let until = world.now() + long;
     ensure_eq!(lease(renewed?)?.until, until, "it is told the new end");
-    let other = take!(busy?, Reply::Refused(refusal) => refusal.lease, "somebody has it");
-    ensure_eq!(other.map(|other| other.until), Some(until), "the next is told of the new end");
+    let other = take!(busy?, Reply::Refused(refusal) => refusal.held, "somebody has it");
+    ensure_eq!(other.map(|other| other.by.until), Some(until), "the next is told of the new end");
     ensure_eq!(world.log()?.len(), log, "no event tells of it");
     ensure_eq!(row(&world, &resource)?.holders[0].until, until, "it is kept");
     Ok(())

@@ -132,7 +132,7 @@ impl Drop for LeaseGuard {
             return;
         }
         let lease = self.lease.clone();
-        let command = match self.lease.resource.run() {
+        let command = match self.lease.resource.of_run() {
             Some(_) => Command::RenewLease(RenewLease { lease, length: limits::LEASE_MIN }),
             None => Command::InterruptLease(InterruptLease { lease }),
         };

@@ -56,7 +56,7 @@ async fn one_holds_a_resource_and_the_others_are_told_who_and_until_when() {
     for world in World::both().await {
         let mut first = take(&world.control, name("a")).await.expect("taken");
         let error = take(&world.control, name("a")).await.expect_err("held");
-        let holder = error.refusal().and_then(|refusal| refusal.lease.clone()).expect("who");
+        let holder = error.refusal().and_then(|refusal| refusal.held.clone()).expect("who").by;
         assert_eq!((error.code(), holder.holder, holder.fence), ("lease_held", first.lease().holder, 1));
         assert!(error.to_string().contains(&holder.until.to_string()), "{error}");
         assert!(first.commit(outcome("done")).await.expect("committed"));
