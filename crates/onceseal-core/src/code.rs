@@ -321,6 +321,9 @@ codes! {
     /// The store had no room for the command in time.
     StoreBusy = 81 => "store_busy", SameId,
         "the store is busy and the command was not begun; repeat it";
+    /// The caller took too long to write its own rows.
+    OwnRowsLate = 155 => "own_rows_late", SameId,
+        "what was to be written beside the command took longer than a second, while others waited; nothing was recorded";
     /// Nobody knows whether the command was committed.
     CommitUnknown = 82 => "commit_unknown", SameId,
         "the store cannot say whether this was recorded; repeat the command with the same id";

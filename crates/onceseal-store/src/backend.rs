@@ -11,6 +11,7 @@ use onceseal_core::time::Timestamp;
 use onceseal_core::view::{Loaded, Range};
 
 use crate::error::StoreError;
+use crate::own::OwnChange;
 
 /// What a batch failed with.
 #[derive(Debug)]
@@ -68,6 +69,12 @@ pub trait Loader {
     /// The store cannot be read.
     fn event(&mut self, key: &Key) -> Result<Option<(StreamId, u64)>, StoreError>;
 
+    /// The caller's own row under a key.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn own(&mut self, key: &str) -> Result<Option<Vec<u8>>, StoreError>;
+
     /// The text kept beside an event.
     ///
     /// # Errors
@@ -83,6 +90,8 @@ pub struct Changes {
     /// Rows that changed, each once, in the order in which they first changed:
     /// streams that come to be at the same moment are listed in this order.
     pub rows: Vec<RowChange>,
+    /// The caller's own rows, each once.
+    pub own: Vec<OwnChange>,
 }
 
 /// A row before and after a batch.

@@ -17,6 +17,7 @@ mod lifecycle;
 mod lists;
 mod operations;
 mod outcomes;
+mod own;
 mod policies;
 mod reading;
 mod receipts;
@@ -185,6 +186,7 @@ pub fn cases() -> Vec<Case> {
         routes::CASES,
         runs::CASES,
         leases::CASES,
+        own::CASES,
         approvals::CASES,
         consuming::CASES,
         policies::CASES,

@@ -23,6 +23,7 @@ use onceseal_core::view::{Halt, Loaded, Pinned, Read, View};
 
 use crate::backend::{Backend, Changes, Fault, Loader, RowChange};
 use crate::error::StoreError;
+use crate::own::{OwnRows, Undone, Write};
 
 /// A command that asks for more than this many rounds of reading is a fault of
 /// ours: every path through the rules needs fewer.
@@ -72,6 +73,38 @@ impl Executor {
         }
     }
 
+    /// Decides one command in a transaction of its own, and has the caller write
+    /// its own rows in it. They are written only with a command that is recorded:
+    /// not with a refusal, and not with an answer given again.
+    pub(crate) fn run_with(&mut self, command: &Stamped, write: &mut Write<'_>) -> Result<Reply, NotRun> {
+        let Executor { backend, pinned, decide } = self;
+        pinned.forget_unknown();
+        let mut outcome = Err(StoreError::new(Code::Internal));
+        let mut undone = None;
+        let saved = backend.batch(&mut |loader| {
+            let mut batch = Batch::new(pinned, loader, decide);
+            outcome = batch.run(command)?;
+            let Ok(reply) = &outcome else { return Ok(None) };
+            let is_done = !batch.events.is_empty() && !matches!(reply, Reply::Refused(_));
+            let mut own = Vec::new();
+            if is_done {
+                let mut rows = OwnRows::new(batch.loader);
+                if let Err(why) = write(reply, &mut rows) {
+                    undone = Some(why);
+                    return Err(StoreError::new(Code::Internal));
+                }
+                own = rows.changes();
+            }
+            Ok(batch.changes().map(|changes| Changes { own, ..changes }))
+        });
+        let Err(fault) = saved else { return outcome.map_err(NotRun::Failed) };
+        pinned.forget_all();
+        match (undone, fault) {
+            (Some(why), _) => Err(NotRun::Undone(why)),
+            (None, Fault::Nothing(error) | Fault::Unknown(error)) => Err(NotRun::Failed(error)),
+        }
+    }
+
     /// One transaction. If it fails, also how many commands were in it.
     fn attempt(&mut self, commands: &[Stamped]) -> Result<Vec<Outcome>, (usize, Fault)> {
         let Executor { backend, pinned, decide } = self;
@@ -99,6 +132,14 @@ impl Executor {
         })?;
         Ok(outcomes)
     }
+}
+
+/// Why a command with a caller's own rows was not recorded.
+pub(crate) enum NotRun {
+    /// The store did not take it.
+    Failed(StoreError),
+    /// The caller undid it.
+    Undone(Undone),
 }
 
 /// Whether a failure would meet every command alike.
@@ -336,6 +377,6 @@ impl<'a> Batch<'a> {
             Some(RowChange { stream, before, after })
         });
         let rows: Vec<RowChange> = rows.collect();
-        (!rows.is_empty()).then_some(Changes { events: self.events, rows })
+        (!rows.is_empty()).then_some(Changes { events: self.events, rows, own: Vec::new() })
     }
 }

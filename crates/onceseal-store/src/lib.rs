@@ -13,6 +13,7 @@ pub mod executor;
 pub mod fault;
 pub mod mark;
 mod memory;
+mod own;
 mod parts;
 pub mod place;
 mod queue;
@@ -26,6 +27,7 @@ mod writer;
 pub mod yardstick;
 
 pub use error::StoreError;
+pub use own::{OWN_BYTES, OWN_TIME, OwnChange, OwnError, OwnRows};
 pub use parts::{Options, Parts};
 pub use queue::Ticket;
 pub use sqlite::{APPLICATION_ID, SCHEMA_VERSION};

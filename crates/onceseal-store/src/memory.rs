@@ -30,6 +30,7 @@ struct Kept {
     made: Vec<StreamId>,
     ordinals: BTreeMap<StreamId, u64>,
     keys: BTreeMap<(Key, u64), u64>,
+    own: BTreeMap<String, Vec<u8>>,
 }
 
 /// The state of a memory store, shared by its writer and its readers. A
@@ -102,6 +103,10 @@ impl Loader for MemoryLoader<'_> {
         Ok(self.kept.keys(&page).first().map(|hit| (hit.stream, hit.sequence)))
     }
 
+    fn own(&mut self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.kept.own.get(key).cloned())
+    }
+
     fn payload(&mut self, stream: &StreamId, sequence: u64) -> Result<Option<Payload>, StoreError> {
         Ok(self.kept.payloads.get(&(*stream, sequence)).cloned())
     }
@@ -152,6 +157,12 @@ impl Kept {
                 seal,
                 hash: event.hash,
             });
+        }
+        for (key, value) in changes.own {
+            match value {
+                Some(value) => self.own.insert(key, value),
+                None => self.own.remove(&key),
+            };
         }
         for change in changes.rows {
             let (gone, new) = change.keys();
@@ -237,6 +248,10 @@ impl Snapshot for Picture {
 
     fn payload(&self, stream: &StreamId, sequence: u64) -> Result<Option<Payload>, StoreError> {
         Ok(self.0.payloads.get(&(*stream, sequence)).cloned())
+    }
+
+    fn own(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.0.own.get(key).cloned())
     }
 
     fn keys(&self, page: &Page) -> Result<Vec<Hit>, StoreError> {

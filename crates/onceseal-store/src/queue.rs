@@ -280,6 +280,6 @@ impl Wake for Unpark {
 }
 
 /// The writer ended without an answer: it is not known what became of the command.
-fn gone() -> StoreError {
+pub(crate) fn gone() -> StoreError {
     StoreError::new(Code::CommitUnknown)
 }

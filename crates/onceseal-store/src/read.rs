@@ -93,6 +93,12 @@ pub trait Snapshot: Raw {
     /// The store cannot be read.
     fn payload(&self, stream: &StreamId, sequence: u64) -> Result<Option<Payload>, StoreError>;
 
+    /// The caller's own row under a key.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn own(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError>;
+
     /// A page of keys.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! The store: commands in, answers out, snapshots for whoever reads.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +11,7 @@ use onceseal_core::command::{Command, Nonce, Stamped};
 use onceseal_core::hash::Hash;
 use onceseal_core::journal::Row;
 use onceseal_core::policy::ActivePolicy;
+use onceseal_core::reply::Reply;
 use onceseal_core::stream::Tenant;
 use onceseal_core::time::Timestamp;
 use onceseal_core::tool::Tool;
@@ -17,7 +19,8 @@ use onceseal_core::view::{Loaded, Pinned};
 
 use crate::clock::Clock;
 use crate::error::StoreError;
-use crate::executor::{Executor, Outcome};
+use crate::executor::{Executor, NotRun, Outcome};
+use crate::own::{OWN_TIME, OwnError, OwnRows, Undone};
 use crate::parts::{Options, Parts, ReadingParts, fill};
 use crate::queue::Ticket;
 use crate::read::{self, Readers, Snapshot};
@@ -124,6 +127,59 @@ impl Store {
     /// As [`Ticket::wait`].
     pub fn run(&self, command: Command) -> Outcome {
         self.submit_here(command)?.wait()
+    }
+
+    /// Runs a command in a transaction of its own in which `write` changes rows of
+    /// the caller's: both are recorded, or neither is. `write` is called once the
+    /// command is decided, with its answer; not for a refusal, and not where the
+    /// answer is one that was given before. Blocks; not for async code. Others wait
+    /// meanwhile, so `write` has [`OWN_TIME`](crate::OWN_TIME) and calls nothing of
+    /// this store.
+    ///
+    /// # Errors
+    /// [`OwnError::Undone`] with what `write` failed with; [`OwnError::Store`] as
+    /// [`Store::run`], and `own_rows_late` if `write` took too long. Nothing was
+    /// recorded then but after `commit_unknown`.
+    ///
+    /// # Panics
+    /// If `write` does: nothing was recorded then.
+    pub fn run_with<E: From<StoreError>>(
+        &self,
+        command: Command,
+        mut write: impl FnMut(&Reply, &mut OwnRows<'_>) -> Result<(), E>,
+    ) -> Result<Reply, OwnError<E>> {
+        let mut failed = None;
+        let done = self.writer.run_with(&stamped(command)?, &mut |reply, rows| {
+            let began = self.clock.now().boot_us;
+            let written = catch_unwind(AssertUnwindSafe(|| write(reply, rows)));
+            let took = self.clock.now().boot_us.saturating_sub(began);
+            match written {
+                Ok(Ok(())) if i128::from(took) > OWN_TIME.as_micros() as i128 => Err(Undone::Late),
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(error)) => {
+                    failed = Some(error);
+                    Err(Undone::Said)
+                }
+                Err(panic) => Err(Undone::Panicked(panic)),
+            }
+        });
+        match done {
+            Ok(reply) => Ok(reply),
+            Err(NotRun::Failed(error)) => Err(OwnError::Store(error)),
+            Err(NotRun::Undone(Undone::Panicked(panic))) => resume_unwind(panic),
+            Err(NotRun::Undone(Undone::Late)) => Err(StoreError::new(Code::OwnRowsLate).into()),
+            Err(NotRun::Undone(Undone::Said)) => {
+                Err(failed.map_or(OwnError::Store(StoreError::new(Code::Internal)), OwnError::Undone))
+            }
+        }
+    }
+
+    /// The caller's own row under a key.
+    ///
+    /// # Errors
+    /// The store is closed or cannot be read.
+    pub fn own_row(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.read(|snapshot| snapshot.own(key))
     }
 
     /// Reads a consistent picture; `with` should be short, since it keeps the

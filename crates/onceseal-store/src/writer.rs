@@ -11,10 +11,12 @@ use std::thread::JoinHandle;
 
 use onceseal_core::code::Code;
 use onceseal_core::command::Stamped;
+use onceseal_core::reply::Reply;
 
 use crate::error::StoreError;
-use crate::executor::{Executor, Outcome};
-use crate::queue::{Queue, Ticket};
+use crate::executor::{Executor, NotRun, Outcome};
+use crate::own::Write;
+use crate::queue::{Queue, Ticket, gone};
 
 /// The one place where an executor runs.
 struct Desk {
@@ -103,6 +105,28 @@ impl Writer {
             return Ticket::answered(outcomes.and_then(|mut outcomes| outcomes.pop()));
         }
         self.queue.submit(command)
+    }
+
+    /// Runs this here, once nobody else is at the desk, with the caller's own rows.
+    pub(crate) fn run_with(&self, command: &Stamped, write: &mut Write<'_>) -> Result<Reply, NotRun> {
+        let mut place = self.desk.lock();
+        let Some(executor) = place.as_mut() else {
+            return Err(NotRun::Failed(StoreError::new(Code::StoreClosed)));
+        };
+        if self.desk.clock_accepted.swap(false, Ordering::AcqRel) {
+            executor.backend().accept_clock();
+        }
+        match catch_unwind(AssertUnwindSafe(|| executor.run_with(command, write))) {
+            Ok(done) => {
+                let answered = crate::fault::reach("before_reply");
+                done.and_then(|reply| answered.map(|()| reply).map_err(|_| NotRun::Failed(gone())))
+            }
+            Err(_) => {
+                *place = None;
+                self.queue.close();
+                Err(NotRun::Failed(gone()))
+            }
+        }
     }
 
     /// Has the next batch take the clocks as right.

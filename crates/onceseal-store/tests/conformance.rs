@@ -80,6 +80,7 @@ groups! {
     journal = "journal";
     batches = "batches";
     lifecycle = "lifecycle";
+    own_rows = "own rows";
     contention = "contention";
 }
 

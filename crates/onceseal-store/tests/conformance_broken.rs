@@ -9,6 +9,8 @@ mod break_it;
 mod leases;
 #[path = "conformance_broken/operations.rs"]
 mod operations;
+#[path = "conformance_broken/own.rs"]
+mod own;
 #[path = "conformance_broken/people.rs"]
 mod people;
 #[path = "conformance_broken/places.rs"]
@@ -109,6 +111,7 @@ fn all() -> Vec<&'static Broken> {
         routes::ALL,
         runs::ALL,
         leases::ALL,
+        own::ALL,
         backends::ALL,
         readers::ALL,
         places::ALL,

@@ -153,6 +153,24 @@ fn what_is_no_database_is_refused_and_left_byte_for_byte() {
 }
 
 #[test]
+fn an_older_schema_is_brought_to_this_one_with_all_that_is_in_it() {
+    let (_dir, path) = used();
+    let older = "DROP TABLE own_rows; DELETE FROM schema_migrations WHERE id = 2; PRAGMA user_version = 1";
+    Connection::open(&path).expect("opened").execute_batch(older).expect("as an older program left it");
+    let store = open(&path).expect("opened");
+    let beside = Command::Note(Note { body: "2".to_owned(), source: "a test".to_owned() });
+    let done = store.run_with(beside, |_, rows| rows.put("a", b"one"));
+    assert!(done.is_ok(), "{done:?}");
+    let log = store.read(|snapshot| snapshot.log(0, 9)).expect("read");
+    assert_eq!(log.len(), 3, "the tenant, the note from before and the one after");
+    assert_eq!(store.own_row("a").expect("read"), Some(b"one".to_vec()));
+    store.close();
+    let version = Connection::open(&path).expect("opened");
+    let version: i32 = version.query_row("PRAGMA user_version", [], |row| row.get(0)).expect("a number");
+    assert_eq!(version, SCHEMA_VERSION);
+}
+
+#[test]
 fn a_newer_schema_is_refused_untouched() {
     let (dir, path) = used();
     Connection::open(&path)

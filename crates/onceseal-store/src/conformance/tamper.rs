@@ -97,6 +97,10 @@ impl Loader for TamperedLoader<'_> {
         self.loader.event(key)
     }
 
+    fn own(&mut self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.loader.own(key)
+    }
+
     fn payload(&mut self, stream: &StreamId, sequence: u64) -> Result<Option<Payload>, StoreError> {
         let text = self.loader.payload(stream, sequence)?;
         Ok(self.tamper.text(stream, sequence, text))
@@ -240,6 +244,10 @@ impl Snapshot for DistortedSnapshot<'_> {
 
     fn payload(&self, stream: &StreamId, sequence: u64) -> Result<Option<Payload>, StoreError> {
         self.distort.text(self.snapshot.payload(stream, sequence)?)
+    }
+
+    fn own(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.snapshot.own(key)
     }
 
     fn keys(&self, page: &Page) -> Result<Vec<Hit>, StoreError> {

@@ -171,6 +171,11 @@ impl Snapshot for SqliteSnapshot<'_> {
         Ok(found)
     }
 
+    fn own(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let mut statement = self.connection()?.prepare_cached(statements::OWN)?;
+        Ok(statement.query_row((self.tenant, key), |row| row.get(0)).optional()?)
+    }
+
     fn keys(&self, page: &Page) -> Result<Vec<Hit>, StoreError> {
         let Page { index, from, to, after, newest_first, .. } = page;
         // What comes after something outside the page is the page.

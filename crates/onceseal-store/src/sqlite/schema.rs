@@ -14,7 +14,8 @@ pub const APPLICATION_ID: i32 = 0x4f6e_536c;
 /// The schema this program writes: the number of the last migration.
 pub const SCHEMA_VERSION: i32 = MIGRATIONS.len() as i32;
 
-const MIGRATIONS: [(&str, &str); 1] = [("first", include_str!("0001_first.sql"))];
+const MIGRATIONS: [(&str, &str); 2] =
+    [("first", include_str!("0001_first.sql")), ("own_rows", include_str!("0002_own_rows.sql"))];
 
 /// What a file is to this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -52,6 +52,8 @@ statements! {
     /// The tenant's streams, one after another.
     STREAMS = "SELECT kind, name FROM streams WHERE tenant = ?1 AND (kind, name) > (?2, ?3)
                ORDER BY kind, name LIMIT ?4";
+    /// A caller's own row.
+    OWN = "SELECT value FROM own_rows WHERE tenant = ?1 AND key = ?2";
     /// The newest position of the file.
     NEWEST = "SELECT coalesce(max(position), 0) FROM events";
     /// The newest position of the tenant, from the newest of the file downwards.

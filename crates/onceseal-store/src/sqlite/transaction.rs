@@ -95,6 +95,9 @@ impl<'a> Transaction<'a> {
         for change in &changes.rows {
             self.save_keys(change)?;
         }
+        for (key, value) in &changes.own {
+            self.save_own(key, value.as_deref())?;
+        }
         Ok(newest + 1)
     }
 
@@ -174,6 +177,21 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
+    fn save_own(&mut self, key: &str, value: Option<&[u8]>) -> Result<(), StoreError> {
+        match value {
+            Some(value) => {
+                let sql = "INSERT INTO own_rows (tenant, key, value) VALUES (?1, ?2, ?3)
+                           ON CONFLICT DO UPDATE SET value = excluded.value";
+                self.prepared.get(sql)?.execute((self.tenant, key, value))?;
+            }
+            None => {
+                let sql = "DELETE FROM own_rows WHERE tenant = ?1 AND key = ?2";
+                self.prepared.get(sql)?.execute((self.tenant, key))?;
+            }
+        }
+        Ok(())
+    }
+
     fn put_key(&mut self, key: &Key, stream: i64, sequence: u64) -> Result<(), StoreError> {
         let sql = "INSERT INTO keys (tenant, \"index\", key, stream, sequence) VALUES (?1, ?2, ?3, ?4, ?5)
                    ON CONFLICT DO UPDATE SET sequence = excluded.sequence";
@@ -188,6 +206,12 @@ fn integer(n: u64) -> Result<i64, StoreError> {
 }
 
 impl Loader for Transaction<'_> {
+    fn own(&mut self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let tenant = self.tenant;
+        let value = self.prepared.get(statements::OWN)?.query_row((tenant, key), |row| row.get(0));
+        Ok(value.optional()?)
+    }
+
     fn now(&self) -> Timestamp {
         self.now
     }

@@ -326,6 +326,10 @@ impl Snapshot for Moments<'_> {
         self.0.snapshot()?.payload(stream, sequence)
     }
 
+    fn own(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.0.snapshot()?.own(key)
+    }
+
     fn keys(&self, page: &Page) -> Result<Vec<Hit>, StoreError> {
         self.0.snapshot()?.keys(page)
     }
