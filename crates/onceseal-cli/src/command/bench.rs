@@ -7,12 +7,13 @@ mod figures;
 mod load;
 mod operations;
 mod processes;
+mod runs;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use onceseal::audit::{AuditOptions, audit};
 use onceseal::core::json::Value;
 use onceseal::store::yardstick;
@@ -21,13 +22,24 @@ use crate::context::Context;
 use crate::error::{CliError, UNUSABLE};
 use figures::Figures;
 use load::Load;
+use runs::BenchRuns;
 
 /// Events before the first action: the store's and the policy's.
 const PREAMBLE: u64 = 2;
 
+/// What else can be measured.
+#[derive(Debug, Subcommand)]
+enum Other {
+    /// How fast runs move on and leases are taken, and what a long run costs
+    Runs(BenchRuns),
+}
+
 /// How to measure.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Bench {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// Callers at once, each waiting for its action before the next
     #[arg(long, value_delimiter = ',', default_values_t = [1, 16, 64, 256])]
     callers: Vec<usize>,
@@ -61,6 +73,10 @@ pub(crate) struct Bench {
 }
 
 pub(crate) fn run(context: &Context, bench: &Bench) -> Result<ExitCode, CliError> {
+    if let Some(Other::Runs(of)) = &bench.other {
+        let scratch = Scratch::new(None)?;
+        return runs::run(context, &scratch.0, of);
+    }
     if let Some(place) = &bench.child {
         return processes::child(context, place, bench.seconds);
     }

@@ -79,6 +79,7 @@ pub(crate) const COMMANDS: &[&[&str]] = &[
     &["sim", "tell"],
     &["audit"],
     &["bench"],
+    &["bench", "runs"],
     &["doctor"],
     &["project"],
     &["project", "adopt"],
@@ -135,7 +136,7 @@ fn ua_155_no_flag_takes_a_secret_as_its_value() {
 #[test]
 fn the_version_names_the_schema_too() {
     let ran = Project::empty().ok(&["--version"]);
-    assert_eq!(ran.stdout, format!("onceseal {}\nstore schema 1\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(ran.stdout, format!("onceseal {}\nstore schema 2\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]

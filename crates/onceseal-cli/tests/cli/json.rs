@@ -68,6 +68,7 @@ fn every_command_prints_a_document_where_there_is_nothing_to_tell_too() {
         &["policy", "explain", "a"],
         &["bench", "--callers", "1", "--seconds", "0.01", "--rounds", "1"],
         &["bench", "--processes", "1", "--seconds", "0.01"],
+        &["bench", "runs", "--callers", "2", "--seconds", "0.01", "--events", "1000"],
         &["project", "adopt"],
         &["project", "new", "--forget"],
         &["policy", "apply"],
