@@ -1,7 +1,9 @@
 //! Tests of Onceseal as a whole. What they share stands here.
 
+pub mod armed;
 pub mod bench;
 pub mod chance;
+pub mod job;
 pub mod outage;
 pub mod place;
 pub mod program;

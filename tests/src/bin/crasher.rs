@@ -18,9 +18,10 @@ use onceseal_core::effect::{Finding, Outcome, Reconcile};
 use onceseal_core::reply::{Attempt, EffectNow, Reply};
 use onceseal_core::time::Span;
 use onceseal_store::clock::{ManualClock, Reading};
-use onceseal_store::fault::{Action, arm, reach};
+use onceseal_store::fault::reach;
+use onceseal_tests::armed::armed;
 use onceseal_tests::shop::{LEASE, Shop, options, settle};
-use onceseal_tests::vfs::{self, Call, Fault, Plan, Recorder};
+use onceseal_tests::vfs::Recorder;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -45,27 +46,6 @@ fn main() {
         println!("served {n} {payments}");
     }
     client.shop.store.close();
-}
-
-/// Arms the point that the environment names: one of the store's or of this
-/// program's, or the n-th call to a file.
-fn armed() -> Option<Recorder> {
-    let plan = std::env::var("ONCESEAL_CRASH").ok()?;
-    let (point, nth) = plan.split_once(':').expect("point:n");
-    let nth = nth.parse().expect("a number");
-    let (call, file) = match point {
-        "log_write" => (Call::Write, vfs::File::Wal),
-        "log_sync" => (Call::Sync, vfs::File::Wal),
-        "checkpoint_write" => (Call::Write, vfs::File::Main),
-        "checkpoint_sync" => (Call::Sync, vfs::File::Main),
-        point => {
-            arm(point, nth, Action::Kill);
-            return None;
-        }
-    };
-    let recorder = Recorder::register("killing");
-    recorder.arm(Plan::once(call, Fault::Kill, nth).of(file));
-    Some(recorder)
 }
 
 /// A client that goes on from whatever it finds.
