@@ -12,7 +12,7 @@ use onceseal_core::id::HolderId;
 use onceseal_core::journal::{Body, Row};
 use onceseal_core::lease::{AcquireLease, CommitLease, InterruptLease, Lease, Preempt, RenewLease, Resource};
 use onceseal_core::reply::{LeaseNow, Reply};
-use onceseal_core::run::{Towards, Transition};
+use onceseal_core::run::{BindDeliveries, Towards, Transition};
 use onceseal_core::time::{Span, Timestamp};
 use serde_json::{Value as Vector, json};
 
@@ -171,20 +171,15 @@ impl<'r> Leases<'r> {
         format!("{run} op T{} until {}", token + 1, seconds(until))
     }
 
-    /// Starts and moves. Deliveries are bound by no command yet: any other change
-    /// of the run under the same lease stands for it.
+    /// Starts, moves and deliveries.
     fn about_a_run(&mut self, call: &str, of: &Vector) -> String {
-        let command = match call {
-            "bindDelivery" => {
-                let mut of = of.clone();
-                of["to"] = "paused".into();
-                self.play.command("transition", &of)
-            }
-            _ => self.play.command(call, of),
-        };
+        let command = self.play.command(call, of);
         let under = of.get("lease").map(|name| self.lease(name));
         let command = match command {
             Command::Transition(step) => Command::Transition(Transition { under, ..step }),
+            Command::BindDeliveries(bind) => {
+                Command::BindDeliveries(Box::new(BindDeliveries { under, ..*bind }))
+            }
             other => other,
         };
         self.play.world.now = self.play.world.now.max(self.clock);

@@ -3,6 +3,7 @@
 //!
 //! A case is run as it stands, or it is adapted with the reason beside it.
 
+mod deliveries;
 #[path = "../support/executor.rs"]
 mod executor;
 mod leases;

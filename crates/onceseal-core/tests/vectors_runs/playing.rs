@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use onceseal_core::action::Principal;
+use onceseal_core::action::{Action, Principal};
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::hash::Hash;
 use onceseal_core::id::{RootId, RunId};
 use onceseal_core::journal::Row;
 use onceseal_core::reply::Reply;
-use onceseal_core::run::{BindChange, Definition, StartRun, Subject, Towards, Transition};
+use onceseal_core::run::{
+    BindChange, BindDeliveries, Definition, Delivery, StartRun, Subject, Towards, Transition,
+};
 use onceseal_core::stream::StreamId;
 use serde_json::{Value as Vector, json};
 
@@ -71,8 +73,29 @@ pub(super) fn named(code: Code, reason: Option<&str>) -> String {
     code.to_owned()
 }
 
-fn digest(hex: &str) -> Option<Hash> {
+/// A definition that is built in, with gates that ask for no proof: what proves a
+/// delivery there is a fact of another journal.
+pub(super) fn definition(kind: &str) -> Arc<Definition> {
+    let found = Definition::built_in().into_iter().find(|found| found.kind() == kind).expect("built in");
+    let text = found.text().replace(r#"{"proof":"required"}"#, r#"{"proof":"none"}"#);
+    Arc::new(Definition::restore(&text).expect("a definition"))
+}
+
+pub(super) fn digest(hex: &str) -> Option<Hash> {
     Hash::parse(&format!("sha256:{hex}"))
+}
+
+/// What is bound, if there is such a value.
+pub(super) fn delivery(of: &Vector) -> Option<Delivery> {
+    let (gate, proof) = (of["gate"].as_str()?.to_owned(), &of["approvalProof"]);
+    let revision = of["revision"].as_u64()?;
+    let named = |member: &str| match proof[member].as_str() {
+        Some(hex) => digest(hex).map(Some),
+        None => Some(None),
+    };
+    let (contract, record) = (named("contractHash")?, named("recordHash")?);
+    let receipt = digest(of["receiptHash"].as_str()?)?;
+    Some(Delivery { gate, revision, receipt, contract, record, approval: None })
 }
 
 pub(super) struct Play<'r> {
@@ -86,7 +109,7 @@ impl Play<'_> {
         self.runs.get(value.as_str().expect("a run")).copied().unwrap_or(RunId([0xee; 16]))
     }
 
-    fn name_of(&mut self, run: RunId) -> String {
+    pub(super) fn name_of(&mut self, run: RunId) -> String {
         if let Some((name, _)) = self.runs.iter().find(|(_, known)| **known == run) {
             return name.clone();
         }
@@ -102,8 +125,7 @@ impl Play<'_> {
             "startRun" => {
                 // The kinds of the reference's two stages; an unknown one takes either.
                 let kind = if of["stage"] == "abel-design" { "design" } else { "delivery" };
-                let definition = Definition::built_in().into_iter().find(|found| found.kind() == kind);
-                let definition = Arc::new(definition.expect("built in"));
+                let definition = definition(kind);
                 let subject = match of["change"].as_str() {
                     Some(change) => Subject::Change(change.to_owned()),
                     None => Subject::Provisional(digest(&text("provisionalKey")).expect("a digest")),
@@ -120,8 +142,20 @@ impl Play<'_> {
                 let code = of["code"].as_str().map(str::to_owned);
                 Command::Transition(Transition { run, to, code, request, principal, under: None })
             }
+            "bindDelivery" => {
+                let delivery = delivery(of).expect("a delivery");
+                Command::BindDeliveries(Box::new(self.binding(of, vec![delivery])))
+            }
             other => panic!("no call {other}"),
         }
+    }
+
+    /// Binds these, as one request: the first one's.
+    pub(super) fn binding(&self, of: &Vector, deliveries: Vec<Delivery>) -> BindDeliveries {
+        let request = of["operationId"].as_str().unwrap_or_default().to_owned();
+        let (run, principal) = (self.run_of(&of["runId"]), Principal::agent("engine"));
+        let environment = Action::DEFAULT_ENVIRONMENT.to_owned();
+        BindDeliveries { run, deliveries, environment, request, principal, under: None }
     }
 
     /// What comes out here, in the reference's words.
@@ -135,7 +169,12 @@ impl Play<'_> {
 
     /// What is answered to a command about a run, in the reference's words.
     pub(super) fn said(&mut self, command: Command) -> String {
-        match self.world.run(command) {
+        let reply = self.world.run(command);
+        self.heard(reply)
+    }
+
+    pub(super) fn heard(&mut self, reply: Reply) -> String {
+        match reply {
             Reply::Run(now) if now.replayed => {
                 let name = self.name_of(now.answered.run);
                 format!("{name} {} {}", now.answered.state, now.answered.sequence)
