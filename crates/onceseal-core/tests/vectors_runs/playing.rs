@@ -173,6 +173,11 @@ impl Play<'_> {
         self.heard(reply)
     }
 
+    pub(super) fn heard_of(&mut self, call: &str, of: &Vector) -> String {
+        let command = self.command(call, of);
+        self.said(command)
+    }
+
     pub(super) fn heard(&mut self, reply: Reply) -> String {
         match reply {
             Reply::Run(now) if now.replayed => {

@@ -10,3 +10,4 @@ mod random;
 mod rehash;
 mod rows;
 mod sample;
+mod vectors;
