@@ -9,8 +9,10 @@ mod attempts;
 mod batches;
 mod consuming;
 mod contention;
+mod deliveries;
 mod effects;
 mod gate;
+mod handoffs;
 mod journal;
 mod leases;
 mod lifecycle;
@@ -24,6 +26,7 @@ mod receipts;
 mod routes;
 mod runs;
 pub mod tamper;
+mod tasks;
 mod world;
 
 use std::fmt;
@@ -187,6 +190,9 @@ pub fn cases() -> Vec<Case> {
         runs::CASES,
         leases::CASES,
         own::CASES,
+        deliveries::CASES,
+        tasks::CASES,
+        handoffs::CASES,
         approvals::CASES,
         consuming::CASES,
         policies::CASES,

@@ -71,6 +71,9 @@ groups! {
     routes = "routes";
     runs = "runs";
     leases = "leases";
+    deliveries = "deliveries";
+    tasks = "tasks";
+    handoffs = "handoffs";
     approvals = "approvals";
     consuming = "consuming";
     policies = "policies";

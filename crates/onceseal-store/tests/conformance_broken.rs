@@ -5,6 +5,10 @@
 mod backends;
 #[path = "conformance_broken/break_it.rs"]
 mod break_it;
+#[path = "conformance_broken/deliveries.rs"]
+mod deliveries;
+#[path = "conformance_broken/handoffs.rs"]
+mod handoffs;
 #[path = "conformance_broken/leases.rs"]
 mod leases;
 #[path = "conformance_broken/operations.rs"]
@@ -23,6 +27,8 @@ mod routes;
 mod rules;
 #[path = "conformance_broken/runs.rs"]
 mod runs;
+#[path = "conformance_broken/tasks.rs"]
+mod tasks;
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -112,6 +118,9 @@ fn all() -> Vec<&'static Broken> {
         runs::ALL,
         leases::ALL,
         own::ALL,
+        deliveries::ALL,
+        tasks::ALL,
+        handoffs::ALL,
         backends::ALL,
         readers::ALL,
         places::ALL,
