@@ -75,12 +75,18 @@ fn first(
 ) -> Result<Option<(StreamId, TaskRow, String)>, Halt> {
     let mut claimed = Claimed::default();
     working.iter().for_each(|(_, task)| claimed.add(&task.claims));
+    let resource = |id: &str| Resource::Task(run, id.to_owned());
     for (stream, task) in line {
         // One whose attempts are spent waits for a person, and nobody for it.
         let Some(id) = task.private.id.clone().filter(|_| task.attempts_left() > 0) else { continue };
-        let has_room = claimed.has_room_for(&task.claims);
-        if has_room && !lease::is_held(case, &Resource::Task(run, id.clone()))? {
-            return Ok(Some((*stream, task.clone(), id)));
+        if claimed.has_room_for(&task.claims) {
+            if !lease::is_held(case, &resource(&id))? {
+                return Ok(Some((*stream, task.clone(), id)));
+            }
+            // Somebody holds it without having taken it. However many are held so,
+            // all that is left is asked for at once.
+            let ids = line.iter().filter_map(|(_, task)| task.private.id.as_deref());
+            case.view.all(ids.map(|id| lease::read(case.pinned, &resource(id))))?;
         }
         claimed.add(&task.claims);
     }

@@ -10,7 +10,7 @@ use onceseal_core::hash::Hash;
 use onceseal_core::id::{HolderId, RootId, RunId};
 use onceseal_core::journal::Row;
 use onceseal_core::json::{self, Limits, Value};
-use onceseal_core::lease::Lease;
+use onceseal_core::lease::{AcquireLease, Lease, Resource};
 use onceseal_core::reply::{Refusal, Reply, RunNow, TaskNow};
 use onceseal_core::run::{Definition, RunRow, StartRun, Subject, Towards, Transition};
 use onceseal_core::stream::StreamId;
@@ -285,6 +285,21 @@ fn tasks_that_are_in_each_others_way_do_not_run_together_and_keep_their_order() 
     assert_eq!(next.task, "db-too");
     job.pass(&next);
     assert_eq!(job.take().task, "apart");
+    job.world.check();
+}
+
+/// Whoever looks for a task must not be kept from it by what others hold.
+#[test]
+fn however_many_tasks_somebody_holds_before_they_are_taken_the_next_one_is_found() {
+    let tasks: Vec<_> = (0..40).map(|at| format!(r#"{{"id":"t{at}"}}"#)).collect();
+    let mut job = Job::with(&format!(r#"{{"capacity":9,"tasks":[{}]}}"#, tasks.join(",")));
+    for at in 0..39 {
+        let (resource, holder) = (Resource::Task(job.run, format!("t{at}")), HolderId([9; 16]));
+        let take = AcquireLease { resource, holder, length: MINUTE, shared: false, preempt: None };
+        assert!(matches!(job.world.run(Command::AcquireLease(Box::new(take))), Reply::Lease(_)));
+    }
+    assert_eq!(job.take().task, "t39");
+    assert_eq!(job.none(), "conflicts");
     job.world.check();
 }
 

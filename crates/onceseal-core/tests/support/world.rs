@@ -25,7 +25,7 @@ use onceseal_core::view::{Loaded, Pinned, Range};
 use crate::executor::{Rules, Shelf, settle_on};
 
 /// Most rounds of reads any command has needed so far: a store must bound it.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 8;
 
 pub(crate) struct World<'r> {
     /// The clock.
