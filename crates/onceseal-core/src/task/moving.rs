@@ -42,7 +42,7 @@ pub enum TaskTo {
     /// It was done, as this fact says, and is to be looked at.
     Validating(Fact),
     /// It was looked at and is right, as this fact says: on to its next phase, or
-    /// verified.
+    /// verified. Where no attempt of that phase is left, it waits there for a person.
     Passed(Fact),
     /// It stopped.
     Stopped {
@@ -136,7 +136,9 @@ impl TaskTo {
         match self {
             TaskTo::Validating(_) => (TaskState::Validating, task.phase),
             TaskTo::Passed(_) if task.is_last_phase() => (TaskState::Verified, task.phase),
-            TaskTo::Passed(_) => (TaskState::Running, task.phase + 1),
+            // Where no attempt of the next phase is left, a person is asked first.
+            TaskTo::Passed(_) if task.may_go_on() => (TaskState::Running, task.phase + 1),
+            TaskTo::Passed(_) => (TaskState::Retryable, task.phase + 1),
             TaskTo::Stopped { state, .. } => (*state, task.phase),
         }
     }

@@ -155,7 +155,16 @@ impl TaskRow {
     /// How many attempts are left of what would be attempted next.
     #[must_use]
     pub fn attempts_left(&self) -> u32 {
-        let (cause, phase) = (self.cause(), self.phase_name());
+        self.left_of(self.phase_name(), self.cause())
+    }
+
+    /// Whether its next phase may be attempted.
+    pub(super) fn may_go_on(&self) -> bool {
+        let next = usize::try_from(self.phase).ok().and_then(|at| self.phases.get(at + 1));
+        next.is_some_and(|phase| self.left_of(phase, FIRST) > 0)
+    }
+
+    fn left_of(&self, phase: &str, cause: &str) -> u32 {
         let spent = self.spent.iter().find(|spent| spent.cause == cause && spent.phase == phase);
         self.attempts.saturating_sub(spent.map_or(0, |spent| spent.times))
     }
@@ -277,15 +286,22 @@ pub fn evolve(row: Option<TaskRow>, sequence: u64, at: Timestamp, event: &Event)
     Ok(row)
 }
 
-/// A move to the next phase starts its first attempt: its worker goes on.
+/// A move to the next phase starts its first attempt: its worker goes on, unless
+/// no attempt of it is left.
 fn moved(row: &mut TaskRow, data: &TaskMoved) -> Result<(), Corrupt> {
-    let next_phase = (row.state, data.to) == (TaskState::Validating, TaskState::Running);
-    if data.phase != row.phase + u32::from(next_phase) || next_phase && row.is_last_phase() {
+    let is_next = data.phase == row.phase + 1 && row.state == TaskState::Validating && !row.is_last_phase();
+    let starts = (row.state, data.to) == (TaskState::Validating, TaskState::Running);
+    let fits = match (starts, data.to) {
+        (true, _) => is_next,
+        (false, TaskState::Retryable) => is_next || data.phase == row.phase,
+        (false, _) => data.phase == row.phase,
+    };
+    if !fits {
         return Err(Corrupt("phase of a task"));
     }
     row.go(data.to)?;
     (row.phase, row.code) = (data.phase, data.code.clone());
-    if next_phase {
+    if starts {
         row.spend();
     }
     Ok(())

@@ -388,6 +388,36 @@ fn attempts_are_counted_over_new_revisions_and_rollbacks() {
 }
 
 #[test]
+fn a_phase_that_has_no_attempts_left_does_not_begin_by_itself() {
+    let document = |n: u32| {
+        format!(r#"{{"tasks":[{{"id":"a","attempts":1,"phases":["one","two"],"input":{{"n":{n}}}}}]}}"#)
+    };
+    let grant = |job: &mut Job<'_>| {
+        let (person, reason, task) = (identity("os:owner"), "it is worth it".to_owned(), "a".to_owned());
+        let grant = GrantAttempts { run: job.run, task, person, reason };
+        assert_eq!(job.world.run(Command::GrantAttempts(grant)), Reply::Done { changed: true });
+    };
+    let mut job = Job::with(&document(0));
+    let task = job.take();
+    assert_eq!(job.pass(&task), "running", "its second phase is attempted");
+    now(job.plan(2, &document(1)));
+    grant(&mut job);
+    let task = job.take();
+    assert_eq!((task.phase.as_str(), job.pass(&task).as_str()), ("one", "retryable"));
+    let row = job.task("a");
+    assert_eq!((row.phase_name(), row.attempts_left()), ("two", 0), "the first is done, and stays so");
+    assert_eq!(job.none(), "nothing is queued");
+    let late = refused(job.to("a", TaskTo::Validating(fact("worker")), &task.lease.lease));
+    assert_eq!(late.code, Code::LeaseFenced, "nobody works on it");
+    assert_eq!(refused(job.queue("a")).code, Code::AttemptsSpent);
+    grant(&mut job);
+    now(job.queue("a"));
+    let task = job.take();
+    assert_eq!((task.phase.as_str(), job.pass(&task).as_str()), ("two", "verified"));
+    job.world.check();
+}
+
+#[test]
 fn each_cause_and_phase_has_attempts_of_its_own() {
     let mut job = Job::with(r#"{"tasks":[{"id":"a","attempts":1,"phases":["one","two"]}]}"#);
     for (state, code) in [
