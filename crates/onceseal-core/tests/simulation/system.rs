@@ -20,6 +20,7 @@ use onceseal_core::time::{Span, Timestamp};
 use onceseal_core::tool::{Declare, Tool};
 
 use crate::calls::{call, identity, settle};
+use crate::chance::Chance;
 use crate::executor::Rules;
 use crate::remote::{KEY_TTL, Kind, Remote, SETTLE};
 use crate::routes::{self, DESTINATION, Probes};
@@ -37,27 +38,6 @@ const TOOLS: [(&str, Kind); 3] = [("blind", Kind::Blind), ("keys", Kind::Keys), 
 const WISHES: usize = 2;
 const WORKERS: usize = 3;
 const STEPS: usize = 120;
-
-/// Numbers that a seed decides (SplitMix64, Steele, Lea and Flood 2014).
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-
-    fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-}
 
 /// What a worker has in its hands.
 #[derive(Clone)]
