@@ -1,6 +1,6 @@
 //! Random commands about runs of random definitions, against a naive model of
 //! what is promised of them: who finds which run, what may follow, what is
-//! answered twice, what is bound once, what is done under a lease.
+//! answered twice, what is bound once, what is done under a lease, who hands over.
 
 #[expect(dead_code, reason = "a part of it is needed here")]
 #[path = "../support/broken.rs"]
@@ -8,6 +8,7 @@ mod broken;
 mod definitions;
 #[path = "../support/executor.rs"]
 mod executor;
+mod handing;
 mod mutants;
 mod naive;
 mod play;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use onceseal_core::command::{Command, Stamped};
 use onceseal_core::decide::Verdict;
+use onceseal_core::handoff::HandoffState;
 use onceseal_core::journal::{Body, Kind, Row};
 use onceseal_core::lease::{Lease, LeaseRow, Resource};
 use onceseal_core::run::{Subject, living_key, lookup};
@@ -14,7 +15,10 @@ use onceseal_core::view::{Loaded, Pinned, Range, View};
 use crate::broken::{Broken, SOUND, seen};
 
 pub(crate) fn all() -> Vec<(&'static str, Broken)> {
-    [of_starts(), of_requests(), of_moves(), of_deliveries(), of_leases()].into_iter().flatten().collect()
+    [of_starts(), of_requests(), of_moves(), of_deliveries(), of_leases(), of_handoffs()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn see(view: &mut View, stream: StreamId, change: impl FnOnce(&mut Row)) {
@@ -362,6 +366,46 @@ fn of_leases() -> Vec<(&'static str, Broken)> {
                 },
                 ..SOUND
             },
+        ),
+    ]
+}
+
+fn of_handoffs() -> Vec<(&'static str, Broken)> {
+    vec![
+        (
+            "a handoff is of the run as it is",
+            Broken {
+                view: |pinned, view, command, _| {
+                    let Command::AcceptHandoff(accept) = &command.command else { return };
+                    let lease = pinned.tenant.lease(&accept.resource.to_string());
+                    let Some(Row::Lease(row)) = seen(view, &lease).map(|stored| &stored.row) else { return };
+                    let fence = row.fence;
+                    see(view, pinned.tenant.handoff(accept.receipt), |row| {
+                        if let Row::Handoff(row) = row {
+                            row.fence = fence;
+                        }
+                    });
+                },
+                ..SOUND
+            },
+        ),
+        (
+            "what was accepted may be withdrawn",
+            Broken {
+                view: |pinned, view, command, _| {
+                    let Command::WithdrawHandoff(withdraw) = &command.command else { return };
+                    see(view, pinned.tenant.handoff(withdraw.receipt), |row| {
+                        if let Row::Handoff(row) = row {
+                            row.state = HandoffState::Prepared;
+                        }
+                    });
+                },
+                ..SOUND
+            },
+        ),
+        (
+            "what nobody can accept stays prepared",
+            Broken { verdict: |_, _, verdict| without(verdict, Kind::HandoffWithdrawn), ..SOUND },
         ),
     ]
 }

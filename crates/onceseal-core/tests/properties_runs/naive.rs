@@ -1,12 +1,15 @@
 //! Runs as the design tells of them, as plainly as it can be said: no streams, no
 //! events, no hashes, everything looked at every time.
 
+pub(crate) mod handoffs;
+
 use std::collections::BTreeMap;
 
 use onceseal_core::code::Code;
 use serde_json::Value;
 
 use crate::steps::{Bound, Taking};
+use handoffs::Handoff;
 
 /// What is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +83,8 @@ pub(crate) struct Naive {
     pub(crate) now: i64,
     pub(crate) runs: Vec<Run>,
     pub(crate) leases: BTreeMap<usize, Lease>,
+    /// By receipt.
+    pub(crate) handoffs: BTreeMap<u8, Handoff>,
     /// Those that ended, in this order.
     ended: Vec<usize>,
     answered: BTreeMap<(String, u8), (Asked, Answer)>,
@@ -90,8 +95,15 @@ type Said = Result<Say, Code>;
 impl Naive {
     pub(crate) fn new(texts: &[String]) -> Naive {
         let definitions = texts.iter().map(|text| serde_json::from_str(text).expect("JSON")).collect();
-        let (runs, ended) = (Vec::new(), Vec::new());
-        Naive { definitions, now: 0, runs, leases: BTreeMap::new(), ended, answered: BTreeMap::new() }
+        Naive {
+            definitions,
+            now: 0,
+            runs: Vec::new(),
+            leases: BTreeMap::new(),
+            handoffs: BTreeMap::new(),
+            ended: Vec::new(),
+            answered: BTreeMap::new(),
+        }
     }
 
     fn state<'a>(&'a self, kind: usize, name: &str) -> &'a Value {

@@ -30,10 +30,10 @@ const NONE: usize = usize::MAX;
 
 pub(crate) struct Play<'r> {
     pub(crate) world: World<'r>,
-    naive: Naive,
+    pub(crate) naive: Naive,
     definitions: Vec<Arc<Definition>>,
-    runs: Vec<RunId>,
-    leases: Vec<(usize, Lease)>,
+    pub(crate) runs: Vec<RunId>,
+    pub(crate) leases: Vec<(usize, Lease)>,
     asked: Vec<Do>,
 }
 
@@ -140,6 +140,7 @@ impl<'r> Play<'r> {
         }
         let naive = &mut self.naive;
         match *step {
+            Do::Hand(handing) => self.hand(handing),
             Do::Take { run, taking } => {
                 let Taking { holder, seconds, shared, preempt } = taking;
                 let said = naive.take(run, taking);
@@ -321,7 +322,7 @@ impl<'r> Play<'r> {
                 return Err(format!("the lease on run {at} is {found:?}, not {told:?}"));
             }
         }
-        Ok(())
+        self.compare_handoffs()
     }
 
     fn run(&self, row: &RunRow, head: Head, at: usize) -> Run {

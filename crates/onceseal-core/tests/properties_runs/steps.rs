@@ -37,6 +37,30 @@ pub(crate) struct Taking {
     pub(crate) preempt: Option<bool>,
 }
 
+/// How a run is handed over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Handing {
+    /// On the word of whoever has the lease, or of an operator or somebody.
+    Prepare {
+        run: Pick,
+        lease: Pick,
+        operator: Option<bool>,
+        receipt: u8,
+        facts: u8,
+    },
+    Accept {
+        run: Pick,
+        receipt: u8,
+        holder: u8,
+        seconds: u32,
+    },
+    Withdraw {
+        run: Pick,
+        receipt: u8,
+        operator: bool,
+    },
+}
+
 /// One thing to do.
 #[derive(Debug, Clone)]
 pub(crate) enum Do {
@@ -94,6 +118,7 @@ pub(crate) enum Do {
     Sweep {
         run: Pick,
     },
+    Hand(Handing),
     /// The clock goes on, or back.
     Clock {
         seconds: i8,
@@ -120,14 +145,35 @@ fn bound() -> impl Strategy<Value = Bound> {
     })
 }
 
+/// In fives, so that ends and moments meet.
+fn seconds() -> impl Strategy<Value = u32> {
+    (0..9u32).prop_map(|fives| fives * 5)
+}
+
 fn taking() -> impl Strategy<Value = Taking> {
     let preempt = prop_oneof![5 => Just(None), 1 => Just(Some(true)), 1 => Just(Some(false))];
-    (0..3u8, 0..40u32, any::<bool>(), preempt).prop_map(|(holder, seconds, shared, preempt)| Taking {
+    (0..3u8, seconds(), any::<bool>(), preempt).prop_map(|(holder, seconds, shared, preempt)| Taking {
         holder,
         seconds,
         shared,
         preempt,
     })
+}
+
+fn handing() -> impl Strategy<Value = Handing> {
+    let pick = any::<Pick>;
+    let facts = prop_oneof![6 => 0..2u8, 1 => Just(2)];
+    let operator = prop_oneof![4 => Just(None), 3 => Just(Some(true)), 1 => Just(Some(false))];
+    let receipt = 0..12u8;
+    prop_oneof![
+        4 => (pick(), pick(), operator, receipt.clone(), facts).prop_map(
+            |(run, lease, operator, receipt, facts)| Handing::Prepare { run, lease, operator, receipt, facts }
+        ),
+        4 => (pick(), receipt.clone(), 0..3u8, seconds())
+            .prop_map(|(run, receipt, holder, seconds)| Handing::Accept { run, receipt, holder, seconds }),
+        3 => (pick(), receipt, prop::bool::weighted(0.8))
+            .prop_map(|(run, receipt, operator)| Handing::Withdraw { run, receipt, operator }),
+    ]
 }
 
 pub(crate) fn step() -> impl Strategy<Value = Do> {
@@ -136,7 +182,7 @@ pub(crate) fn step() -> impl Strategy<Value = Do> {
     prop_oneof![
         5 => (0..2u8, 0..KINDS, change, asking())
             .prop_map(|(root, kind, change, asking)| Do::Start { root, kind, change, asking }),
-        2 => (pick(), 0..4u8, asking()).prop_map(|(run, change, asking)| Do::Name { run, change, asking }),
+        4 => (pick(), 0..4u8, asking()).prop_map(|(run, change, asking)| Do::Name { run, change, asking }),
         8 => (pick(), pick(), 0..8u8, asking(), under())
             .prop_map(|(run, to, code, asking, under)| Do::Move { run, to, code, asking, under }),
         3 => (pick(), pick(), asking(), under())
@@ -145,10 +191,11 @@ pub(crate) fn step() -> impl Strategy<Value = Do> {
             .prop_map(|(run, all, asking, under)| Do::Bind { run, all, asking, under }),
         3 => (pick(), 0..8u8).prop_map(|(asked, agent)| Do::Again { asked, agent: u8::from(agent == 7) }),
         7 => (pick(), taking()).prop_map(|(run, taking)| Do::Take { run, taking }),
-        2 => (pick(), 0..40u32).prop_map(|(lease, seconds)| Do::Renew { lease, seconds }),
+        2 => (pick(), seconds()).prop_map(|(lease, seconds)| Do::Renew { lease, seconds }),
         2 => (pick(), 0..3u8).prop_map(|(lease, outcome)| Do::Commit { lease, outcome }),
         1 => pick().prop_map(|lease| Do::GiveUp { lease }),
         3 => pick().prop_map(|run| Do::Sweep { run }),
-        4 => prop_oneof![3 => 1..30i8, 1 => -20..0i8].prop_map(|seconds| Do::Clock { seconds }),
+        7 => handing().prop_map(Do::Hand),
+        4 => prop_oneof![3 => 1..6i8, 1 => -4..0i8].prop_map(|fives| Do::Clock { seconds: fives * 5 }),
     ]
 }
