@@ -228,7 +228,7 @@ impl Naive {
         wish: &Wish,
         under: Option<(usize, u64)>,
     ) -> Result<(usize, bool), Code> {
-        let row = self.runs.get(run).ok_or(Code::RunUnknown)?;
+        let row = &self.runs.get(run).ok_or(Code::RunUnknown)?.clone();
         let code = match wish {
             Wish::Move { code, .. } => code.clone(),
             _ => None,
@@ -267,7 +267,7 @@ impl Naive {
         if all.is_empty() {
             return Err(Code::DeliveriesEmpty);
         }
-        let row = self.runs.get(run).ok_or(Code::RunUnknown)?;
+        let row = &self.runs.get(run).ok_or(Code::RunUnknown)?.clone();
         if self.is_over(row) {
             return Err(Code::RunEnded);
         }
@@ -303,12 +303,17 @@ impl Naive {
         held.into_iter().filter(|held| self.now <= held.until).collect()
     }
 
-    fn holds(&self, of: usize, fence: u64) -> bool {
-        self.live(of).iter().any(|held| held.fence == fence)
+    /// Whether this lease is live; if not, whoever is gone is let go.
+    fn holds(&mut self, of: usize, fence: u64) -> bool {
+        let holds = self.live(of).iter().any(|held| held.fence == fence);
+        if !holds {
+            self.sweep(of);
+        }
+        holds
     }
 
     /// Whether something may be done to a run under a lease on another, or on it.
-    fn may(&self, run: usize, under: Option<(usize, u64)>) -> Result<(), Code> {
+    fn may(&mut self, run: usize, under: Option<(usize, u64)>) -> Result<(), Code> {
         match under {
             Some((of, fence)) if of != run || !self.holds(of, fence) => Err(Code::LeaseFenced),
             _ => Ok(()),
@@ -345,7 +350,9 @@ impl Naive {
             Say::Lease { run, fence, holder, shared, until }
         };
         if preempt.is_none() {
-            if let Some(own) = live.iter().find(|held| held.holder == holder) {
+            // What it shares is less than to have it alone.
+            let is_own = |held: &&Held| held.holder == holder && (shared || !held.shared);
+            if let Some(own) = live.iter().find(is_own) {
                 return Ok(says(own));
             }
             if live.iter().any(|held| !(held.shared && shared)) {

@@ -30,7 +30,7 @@ pub(crate) enum By {
 }
 
 impl Naive {
-    fn heard(&self, run: usize, by: By) -> Result<(), Code> {
+    fn heard(&mut self, run: usize, by: By) -> Result<(), Code> {
         match by {
             By::Holder(fence) if !self.holds(run, fence) => Err(Code::LeaseFenced),
             By::Person(false) => Err(Code::NotOperator),
