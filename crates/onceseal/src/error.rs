@@ -148,7 +148,9 @@ fn refusal_text(refusal: &Refusal) -> String {
         text.push_str(&format!(" ({what} is held by {} until {})", held.by.holder, held.by.until));
     }
     if let Some(field) = refusal.field {
-        text.push_str(&format!(" (differs in {field})"));
+        let how =
+            if matches!(refusal.code, Code::OutOfBounds | Code::FactClaimed) { "in" } else { "differs in" };
+        text.push_str(&format!(" ({how} {field})"));
     }
     text
 }

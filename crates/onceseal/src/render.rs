@@ -3,6 +3,8 @@
 //! Members without a value are null, times RFC 3339, hashes and ids in their
 //! printed form. Redacted arguments print as `"[redacted]"`.
 
+mod tasks;
+
 use std::sync::Arc;
 
 use onceseal_core::action::{ActionRow, ActionState};
@@ -20,6 +22,8 @@ use onceseal_core::run::RunRow;
 use onceseal_core::stream::StreamId;
 use onceseal_store::StoreError;
 use onceseal_store::read::StoredEvent;
+
+pub use tasks::{blocker, delivery, handoff, plan, task};
 
 use crate::control::Control;
 use crate::error::Error;

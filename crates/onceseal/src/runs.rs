@@ -6,6 +6,12 @@
 //! [`LeaseGuard`] that it gives renews by itself. What is changed under a lease is
 //! changed only while the lease holds.
 //!
+//! What was worked out for a run is bound to its gates ([`Run::bind`]), and its
+//! parts are tasks of a plan ([`Run::plan`]) that workers take one after another
+//! ([`Run::take`]): each is a [`TaskGuard`], and moves on by facts alone. What
+//! stands in the way is [`Run::blockers`]. A resource goes from one holder to
+//! another by a handoff ([`Control::handoff`]).
+//!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! use onceseal::core::time::Span;
@@ -43,10 +49,15 @@
 
 mod asking;
 mod defined;
+mod delivering;
 mod guard;
+mod handing;
 mod history;
 mod leasing;
+mod planning;
 mod reading;
+mod tasks;
+mod working;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,6 +67,7 @@ use onceseal_core::code::Code;
 use onceseal_core::hash::write_hex;
 use onceseal_core::id::{RootId, RunId};
 use onceseal_core::journal::{Index, Key, Row};
+use onceseal_core::json::{self, Limits, Object, Value};
 use onceseal_core::run::{former_range, living_key, lookup};
 use onceseal_core::stream::StreamKind;
 use onceseal_store::StoreError;
@@ -64,14 +76,25 @@ use onceseal_store::read::Page;
 pub use asking::{Moving, Naming, Started, Starting};
 pub use defined::DefinedError;
 pub(crate) use defined::section;
+pub use delivering::Binding;
 pub use guard::LeaseGuard;
+pub(crate) use guard::given_up;
+pub use handing::{Handing, HandoffView};
 pub use history::{Change, Rebuilt};
 pub use leasing::Leasing;
+pub use onceseal_core::handoff::{Giver, HandoffRow, HandoffState};
 pub use onceseal_core::lease::{Lease, Preempt, Resource};
-pub use onceseal_core::reply::{LeaseNow, RunNow};
+pub use onceseal_core::reply::{LeaseNow, RunNow, TaskNow};
 pub use onceseal_core::run::event::Answered;
-pub use onceseal_core::run::{Definition, Standing, Subject};
+pub use onceseal_core::run::{
+    BIND_DELIVERY, Definition, Delivery, DeliveryRow, DocumentError, Standing, Subject,
+};
+pub use onceseal_core::task::{Blocker, Blocking, Fact, PlanRow, TaskRow, TaskState, TaskTo};
+pub use planning::{Planning, Queueing, TaskMoving};
 pub use reading::{LeaseView, ListedRuns, RunEvent, RunFilter, RunView, Stand};
+
+pub use tasks::{InTheWay, ListedTasks, TaskFilter, TaskView};
+pub use working::{Taking, TaskGuard};
 
 use crate::control::Control;
 use crate::error::Error;
@@ -245,6 +268,18 @@ impl Run {
         let view = self.control.aside(move |control| control.run(id)).await?;
         view.ok_or_else(|| crate::control::refused(Code::RunUnknown.into()))
     }
+}
+
+/// A stored object, read back from its canonical text.
+fn object(text: &str) -> Result<Object, Error> {
+    match json::read_canonical(text, &Limits::DATA) {
+        Ok(Value::Object(object)) => Ok(object),
+        _ => Err(corrupt()),
+    }
+}
+
+fn corrupt() -> Error {
+    StoreError::new(Code::Corrupt).into()
 }
 
 /// A request id that nobody else draws: `req-` and 32 hex digits.

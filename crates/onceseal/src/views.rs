@@ -54,6 +54,20 @@ pub struct Cursor {
 }
 
 impl Cursor {
+    /// A place in a list that is ordered by numbers.
+    pub(crate) fn numbered(number: u32, stream: StreamId) -> Cursor {
+        Cursor { made: u64::from(number).to_be_bytes(), state: 0, stream }
+    }
+
+    /// The number of such a place.
+    pub(crate) fn number(&self) -> u32 {
+        u32::try_from(u64::from_be_bytes(self.made)).unwrap_or(u32::MAX)
+    }
+
+    pub(crate) const fn stream(&self) -> StreamId {
+        self.stream
+    }
+
     /// Reads the printed form.
     #[must_use]
     pub fn parse(text: &str) -> Option<Cursor> {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use onceseal_core::command::Command;
 use onceseal_core::effect::Settle;
-use onceseal_core::lease::InterruptLease;
+use onceseal_core::lease::Lease;
 use onceseal_core::reply::Reply;
 use onceseal_core::time::Span;
 use onceseal_store::{Store, StoreError, Ticket};
@@ -17,6 +17,7 @@ use super::timed::Timed;
 use crate::attempt::{again, dropped};
 use crate::fault::{self, point};
 use crate::marking::Marking;
+use crate::runs::given_up;
 use crate::watch::Waiters;
 
 /// The mark moves at most so often.
@@ -103,6 +104,12 @@ impl Chores {
         }
     }
 
+    /// Gives up a lease that nobody waits for any more.
+    fn give_up(&self, lease: Lease) -> Option<Chore> {
+        self.add(Chore::Command(Box::new(given_up(lease)), Instant::now() + GIVE_BACK_FOR));
+        None
+    }
+
     /// Waits for what was begun; what is left to do comes back.
     fn finish(&self, tools: &Tools, begun: Begun) -> Option<Chore> {
         match begun {
@@ -125,12 +132,8 @@ impl Chores {
                     Ok(Reply::Attempt(attempt)) => (attempt, None),
                     // A worker that has gone leaves it to the others.
                     Ok(Reply::Claimed(attempt, _)) => (*attempt, Some(Span::ZERO)),
-                    Ok(Reply::Lease(now)) => {
-                        let give_back = Command::InterruptLease(InterruptLease { lease: now.lease });
-                        let until = Instant::now() + GIVE_BACK_FOR;
-                        self.add(Chore::Command(Box::new(give_back), until));
-                        return None;
-                    }
+                    Ok(Reply::Lease(now)) => return self.give_up(now.lease),
+                    Ok(Reply::Task(now)) => return self.give_up(now.lease.lease),
                     _ => return None,
                 };
                 let until = Instant::now() + attempt.lease.to_std();

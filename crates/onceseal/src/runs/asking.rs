@@ -174,12 +174,12 @@ impl Naming {
     }
 }
 
-fn named(request: Option<String>) -> Result<String, Error> {
+pub(super) fn named(request: Option<String>) -> Result<String, Error> {
     request.map_or_else(draw_request, Ok)
 }
 
 /// Submits a request that has an id.
-async fn asked(control: &Control, command: Command) -> Result<RunNow, Error> {
+pub(super) async fn asked(control: &Control, command: Command) -> Result<RunNow, Error> {
     let mut repeats = 0..REPEATS;
     loop {
         match control.submit(command.clone()).await {

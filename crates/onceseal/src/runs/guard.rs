@@ -20,9 +20,9 @@ const GIVE_BACK_FOR: Duration = Duration::from_secs(60);
 /// lost.
 ///
 /// Dropped, it is given back without an outcome, as far as the store can be
-/// reached, and lapses otherwise. That of a run is not given back: nobody has
-/// said what became of the run, so it is shortened to a second, and its lapse
-/// interrupts the run as the death of this process would have.
+/// reached, and lapses otherwise. That of a run or of a task is not given back:
+/// nobody has said what became of it, so the lease is shortened to a second, and
+/// its lapse interrupts the run or task as the death of this process would have.
 pub struct LeaseGuard {
     control: Control,
     lease: Lease,
@@ -117,7 +117,8 @@ impl LeaseGuard {
         self.lease.clone()
     }
 
-    fn let_go(&mut self) -> bool {
+    /// Stops renewing: the lease has ended, or is somebody else's to keep.
+    pub(super) fn let_go(&mut self) -> bool {
         let number = self.number.take();
         if let Some(number) = number {
             self.control.inner.keeper.let_go(number);
@@ -131,11 +132,23 @@ impl Drop for LeaseGuard {
         if !self.let_go() || self.is_lost() {
             return;
         }
-        let lease = self.lease.clone();
-        let command = match self.lease.resource.of_run() {
-            Some(_) => Command::RenewLease(RenewLease { lease, length: limits::LEASE_MIN }),
-            None => Command::InterruptLease(InterruptLease { lease }),
+        let command = match self.lease.resource {
+            Resource::Run(_) => let_lapse(self.lease.clone()),
+            _ => given_up(self.lease.clone()),
         };
         self.control.inner.keeper.see_to(command, Instant::now() + GIVE_BACK_FOR);
     }
+}
+
+/// What gives up a lease under which nothing was done. A task is left to the next
+/// worker by its lapse: one that is worked on is somebody's.
+pub(crate) fn given_up(lease: Lease) -> Command {
+    match lease.resource {
+        Resource::Task(..) => let_lapse(lease),
+        _ => Command::InterruptLease(InterruptLease { lease }),
+    }
+}
+
+fn let_lapse(lease: Lease) -> Command {
+    Command::RenewLease(RenewLease { lease, length: limits::LEASE_MIN })
 }

@@ -20,10 +20,10 @@ use crate::watch::from_now;
 
 /// How often whoever waits for a resource asks again: its holder may give it back
 /// before its lease ends.
-const ASK_AGAIN: Duration = Duration::from_millis(200);
+pub(super) const ASK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Long enough for a process that is held up, short enough to wait for.
-const LENGTH: Span = Span::seconds(30);
+pub(super) const LENGTH: Span = Span::seconds(30);
 
 /// A resource about to be taken; see [`Control::lease`].
 #[must_use = "nothing is held until it is taken"]
@@ -96,14 +96,7 @@ impl Leasing {
                 now => break (asked, now?),
             }
         };
-        // A lease that the holder had may end sooner than one that is new.
-        let left = now.until.since(control.store().now()).to_std().min(length.to_std());
-        let (until, first) = match again {
-            true => (asked.after(left), Instant::now()),
-            false => (asked.after(length.to_std()), asked.instant + length.to_std() / 3),
-        };
-        let (number, hold) = control.inner.keeper.keep_resource(control.store(), &now, length, until, first);
-        Ok(LeaseGuard::new(control, now.lease, now.shared, number, hold))
+        Ok(keep(control, now, length, asked, again))
     }
 
     /// Takes it now or not at all, and renews nothing: for whoever hands the lease
@@ -113,24 +106,40 @@ impl Leasing {
     /// As [`Leasing::take`].
     pub async fn once(self) -> Result<LeaseNow, Error> {
         let Leasing { control, resource, holder, length, shared, preempt, wait: _ } = self;
-        let named = holder.is_some();
-        let holder = match holder {
-            Some(holder) => holder,
-            None => HolderId(random()?),
+        let acquire = |holder| {
+            Command::AcquireLease(Box::new(AcquireLease { resource, holder, length, shared, preempt }))
         };
-        let acquire = AcquireLease { resource, holder, length, shared, preempt };
-        let command = Command::AcquireLease(Box::new(acquire));
-        let reply = match named {
-            // What it had before is not given back because this wait was given up.
-            true => control.submit(command).await?,
-            false => {
-                let reply = Unclaimed::new(&control.inner.keeper, control.ticket(command)?).await?;
-                control.inner.keeper.recorded();
-                reply
-            }
-        };
-        held(reply)
+        held(handed_out(&control, holder, acquire).await?)
     }
+}
+
+/// The answer to a command that may hand out a lease, to this holder or one drawn
+/// at random.
+pub(super) async fn handed_out(
+    control: &Control,
+    holder: Option<HolderId>,
+    command: impl FnOnce(HolderId) -> Command,
+) -> Result<Reply, Error> {
+    if let Some(holder) = holder {
+        // What it had before is not given back because this wait was given up.
+        return control.submit(command(holder)).await;
+    }
+    let command = command(HolderId(random()?));
+    let reply = Unclaimed::new(&control.inner.keeper, control.ticket(command)?).await?;
+    control.inner.keeper.recorded();
+    Ok(reply)
+}
+
+/// Keeps a lease alive that was `asked` for then. Whether it may be one that its
+/// holder had: that may end sooner than one that is new.
+pub(super) fn keep(control: Control, now: LeaseNow, length: Span, asked: Moment, again: bool) -> LeaseGuard {
+    let left = now.until.since(control.store().now()).to_std().min(length.to_std());
+    let (until, first) = match again {
+        true => (asked.after(left), Instant::now()),
+        false => (asked.after(length.to_std()), asked.instant + length.to_std() / 3),
+    };
+    let (number, hold) = control.inner.keeper.keep_resource(control.store(), &now, length, until, first);
+    LeaseGuard::new(control, now.lease, now.shared, number, hold)
 }
 
 impl Control {
@@ -162,14 +171,14 @@ impl Control {
     }
 }
 
-fn held(reply: Reply) -> Result<LeaseNow, Error> {
+pub(super) fn held(reply: Reply) -> Result<LeaseNow, Error> {
     match accepted(reply)? {
         Reply::Lease(now) => Ok(*now),
         _ => Err(Error::Unexpected),
     }
 }
 
-fn done(reply: Reply) -> Result<bool, Error> {
+pub(super) fn done(reply: Reply) -> Result<bool, Error> {
     match accepted(reply)? {
         Reply::Done { changed } => Ok(changed),
         _ => Err(Error::Unexpected),

@@ -4,10 +4,12 @@ mod approvals;
 mod blocking;
 mod clocks;
 #[cfg(feature = "fault")]
+mod deliveries;
 mod duplicates;
 mod executor;
 #[cfg(feature = "fault")]
 mod faults;
+mod handoffs;
 mod journal;
 #[cfg(feature = "fault")]
 mod leases;
@@ -28,6 +30,7 @@ mod secrets;
 mod support;
 mod sweeping;
 #[cfg(feature = "fault")]
+mod tasks;
 mod unknown;
 #[cfg(feature = "fault")]
 mod unwritten;

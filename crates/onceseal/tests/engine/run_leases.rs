@@ -37,7 +37,7 @@ fn outcome(result: &str) -> Object {
 }
 
 /// Looks again and again, as a person would.
-async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let late = tokio::time::Instant::now() + Duration::from_secs(20);
     while !is_so() {
         assert!(tokio::time::Instant::now() < late, "{what}");

@@ -162,6 +162,11 @@ pub(crate) fn host(name: &str) -> Identity {
     Identity::parse(&format!("host:{name}")).expect("an identity")
 }
 
+/// An account that does not own the store.
+pub(crate) fn stranger() -> Identity {
+    Identity::parse("os:somebody-else").expect("an identity")
+}
+
 /// 2026-01-01T00:00:00Z, until it is moved.
 pub(crate) fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::new(Reading { wall_us: 1_767_225_600_000_000, boot_us: 0 }))
