@@ -8,7 +8,7 @@ use onceseal::store::SCHEMA_VERSION;
 
 use crate::command::{
     actions, approvals, audit, bench, demo, doctor, effects, events, exec, export, lease, operations, policy,
-    project, receipts, runs, sim, worker,
+    project, receipts, runs, sim, tasks, worker,
 };
 
 /// Version of the program, and of the stores it writes.
@@ -106,6 +106,9 @@ pub(crate) enum Command {
     /// Follow long jobs that survive their process, and move them on
     #[command(subcommand)]
     Runs(runs::Runs),
+    /// Work on the parts of a run, each by one worker at a time
+    #[command(subcommand)]
+    Tasks(tasks::Tasks),
     /// Hold a resource, so that one at a time works on it
     #[command(subcommand)]
     Lease(lease::Lease),

@@ -21,6 +21,7 @@ pub(crate) mod receipts;
 pub(crate) mod refused;
 pub(crate) mod runs;
 pub(crate) mod sim;
+pub(crate) mod tasks;
 pub(crate) mod worker;
 
 use std::process::ExitCode;
@@ -51,6 +52,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<ExitCode, CliEr
         Command::Operations(operations) => operations::run(context, operations),
         Command::Worker(worker) => worker::run(context, &worker),
         Command::Runs(runs) => runs::run(context, runs),
+        Command::Tasks(tasks) => tasks::run(context, tasks),
         Command::Lease(lease) => lease::run(context, lease),
         Command::Sim(sim) => sim::run(context, &sim),
         Command::Audit(audit) => audit::run(context, &audit),

@@ -39,9 +39,11 @@ impl Cell {
 pub(crate) fn state_style(word: &str) -> Style {
     use anstyle::AnsiColor as C;
     match word {
-        "committed" | "completed" | "granted" | "allow" | "ok" | "intact" => C::Green.on_default(),
+        "committed" | "completed" | "granted" | "allow" | "ok" | "intact" | "verified" => {
+            C::Green.on_default()
+        }
         "ambiguous" | "pending" | "waiting" | "approve" | "warn" | "unknown" | "paused"
-        | "approval-needed" => C::Yellow.on_default().bold(),
+        | "approval-needed" | "approval_needed" | "repairable" | "retryable" => C::Yellow.on_default().bold(),
         "failed" | "denied" | "blocked" | "deny" | "fail" | "broken" => C::Red.on_default(),
         _ => Style::new(),
     }

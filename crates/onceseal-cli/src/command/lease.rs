@@ -1,5 +1,6 @@
 //! `lease`: who holds a resource, and running a program while it is held.
 
+mod handing;
 pub(crate) mod proof;
 mod running;
 
@@ -13,7 +14,7 @@ use onceseal::core::id::{HolderId, RunId};
 use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::core::limits;
 use onceseal::core::time::{Span, Timestamp};
-use onceseal::runs::{LeaseNow, LeaseView, Preempt, Resource};
+use onceseal::runs::{HandoffView, LeaseNow, LeaseView, Preempt, Resource};
 use onceseal::{Control, Error, render};
 
 use super::list;
@@ -47,6 +48,19 @@ pub(crate) enum Lease {
     /// Whoever held it is told at the next renewal, and does nothing under the old lease any more.
     #[command(after_help = "Example: onceseal lease preempt deploy --for 1m --reason 'the builder hangs'")]
     Preempt(Take),
+    /// Prepare that a resource goes over to another holder, with the facts that it goes on from
+    ///
+    /// Whoever accepts it has the resource from then on, if it is still as it was, and whoever had it is fenced.
+    #[command(
+        after_help = "Example: onceseal lease hand-over deploy sha256:… --facts '{\"position\":7}' --lease lease.json"
+    )]
+    HandOver(handing::HandOver),
+    /// Accept what was handed over, once: the resource is yours
+    #[command(after_help = "Example: onceseal lease accept deploy sha256:… --for 1m --to lease.json")]
+    Accept(handing::Accept),
+    /// Let nobody accept a handoff any more
+    #[command(after_help = "Example: onceseal lease withdraw deploy sha256:… --lease lease.json")]
+    Withdraw(handing::Withdraw),
     /// Show who holds a resource, and with what outcomes it was given up; changes nothing
     #[command(after_help = "Example: onceseal lease inspect deploy")]
     Inspect {
@@ -69,7 +83,7 @@ pub(crate) struct What {
 pub(crate) struct Length {
     /// How long it lasts unless it is renewed: 1s to 24h
     #[arg(long = "for", value_name = "TIME", value_parser = list::span, default_value = "30s")]
-    length: Span,
+    pub(crate) length: Span,
 }
 
 /// A resource to take.
@@ -94,7 +108,7 @@ pub(crate) struct Acquire {
 pub(crate) struct Kept {
     /// Write what proves the lease to this file, which nobody else can read, and not to stdout
     #[arg(long, value_name = "FILE")]
-    to: Option<PathBuf>,
+    pub(crate) to: Option<PathBuf>,
 }
 
 /// A lease that is held.
@@ -149,12 +163,15 @@ pub(crate) fn run(context: &Context, lease: Lease) -> Result<ExitCode, CliError>
         Lease::Commit(commit) => self::commit(context, &commit),
         Lease::Interrupt(proven) => interrupt(context, &proven),
         Lease::Preempt(take) => preempt(context, &take),
+        Lease::HandOver(over) => handing::hand_over(context, &over),
+        Lease::Accept(accept) => handing::accept(context, &accept),
+        Lease::Withdraw(withdraw) => handing::withdraw(context, &withdraw),
         Lease::Inspect { what } => inspect(context, &what),
         Lease::Run(run) => running::run(context, run),
     }
 }
 
-fn holder(text: &str) -> Result<HolderId, String> {
+pub(crate) fn holder(text: &str) -> Result<HolderId, String> {
     HolderId::parse(text).ok_or_else(|| "a holder is holder_ and 32 hex digits".to_owned())
 }
 
@@ -191,7 +208,7 @@ fn acquire(context: &Context, acquire: &Acquire) -> Result<ExitCode, CliError> {
 }
 
 /// Why a lease was not given, with what its length may be, and what to look at.
-fn refused(error: Error, what: Option<&What>, length: &Length) -> CliError {
+pub(crate) fn refused(error: Error, what: Option<&What>, length: &Length) -> CliError {
     let is_length = error.code() == Code::OutOfBounds.as_str()
         && !(limits::LEASE_MIN..=limits::LEASE_MAX).contains(&length.length);
     let held = error.code() == Code::LeaseHeld.as_str();
@@ -319,7 +336,7 @@ fn fenced() -> CliError {
 fn inspect(context: &Context, what: &What) -> Result<ExitCode, CliError> {
     let Some(control) = context.read()? else {
         // Without a store there is no project either, and no name that needs one.
-        return told(context, &shown(&what.resource), None, None);
+        return told(context, &shown(&what.resource), None, None, None);
     };
     let resource = what.resource(&control)?;
     let view = control.inspect_lease(&resource)?;
@@ -328,7 +345,8 @@ fn inspect(context: &Context, what: &What) -> Result<ExitCode, CliError> {
         Some((view, fence)) => control.lease_outcome(view, fence)?.map(|outcome| (fence, outcome)),
         None => None,
     };
-    told(context, &resource.to_string(), view.as_ref(), outcome)
+    let handoff = control.prepared_handoff(&resource)?;
+    told(context, &resource.to_string(), view.as_ref(), outcome, handoff.as_ref())
 }
 
 /// Says who holds a resource, and with what it was last given up.
@@ -337,6 +355,7 @@ fn told(
     resource: &str,
     view: Option<&LeaseView>,
     outcome: Option<(u64, Object)>,
+    handoff: Option<&HandoffView>,
 ) -> Result<ExitCode, CliError> {
     let holders: Vec<_> = view.into_iter().flat_map(LeaseView::holders).collect();
     if context.out.is_json() {
@@ -352,6 +371,7 @@ fn told(
             last
         });
         object.insert("last_outcome", last.map_or(Value::Null, Value::Object));
+        object.insert("handoff", handoff.map_or(Value::Null, render::handoff));
         context.out.document(object)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -372,6 +392,11 @@ fn told(
     }
     if let Some((fence, outcome)) = outcome {
         context.out.text(&format!("last outcome, of fence {fence}: {}\n", literal(&outcome.into())))?;
+    }
+    if let Some(HandoffView { row, facts }) = handoff {
+        let by = row.private.agent.as_deref().map_or("erased".to_owned(), shown);
+        let facts = facts.clone().map_or("erased".to_owned(), |facts| literal(&facts.into()));
+        context.out.text(&format!("handed over by {by} at {}, to be accepted: {facts}\n", row.created_at))?;
     }
     Ok(ExitCode::SUCCESS)
 }

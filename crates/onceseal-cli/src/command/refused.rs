@@ -53,6 +53,9 @@ pub(crate) fn plain(refusal: &Refusal) -> CliError {
     }
     match (&refusal.reason, refusal.field, refusal.status) {
         (Some(reason), ..) => error = error.because(format!("the policy says so in {reason}")),
+        (_, Some(field), _) if matches!(code, Code::OutOfBounds | Code::FactClaimed) => {
+            error = error.because(format!("it is about {field}"));
+        }
         (_, Some(field), _) => error = error.because(format!("it differs in {field}")),
         (.., Some(status)) => error = error.because(format!("the request is {status}")),
         _ => {}

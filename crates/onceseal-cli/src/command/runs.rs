@@ -1,7 +1,10 @@
 //! `runs`: long jobs that survive their process.
 
 mod acting;
+mod blockers;
+mod delivering;
 mod history;
+mod parts;
 mod show;
 mod watch;
 
@@ -15,6 +18,8 @@ use onceseal::{Control, Principal};
 
 use crate::context::{Context, wait};
 use crate::error::CliError;
+
+pub(crate) use acting::{digest, earlier, under};
 
 /// What to do with runs.
 #[derive(Debug, Subcommand)]
@@ -60,6 +65,17 @@ pub(crate) enum Runs {
     /// Ask what an operator may ask for where a run stands; `show` lists that
     #[command(after_help = "Example: onceseal runs command simple/add-login pause --code lunch")]
     Command(acting::Command),
+    /// Bind what was worked out for a run to its gates, once for ever
+    ///
+    /// A gate that asks for proof takes only what a person approved: with --ask the person is asked to approve exactly
+    /// this delivery, and with --approval it is bound by the approval, which is used for it.
+    #[command(
+        after_help = "Example: onceseal runs deliver delivery/add-login gate-a 1 --receipt-file design.md --ask"
+    )]
+    Deliver(delivering::Deliver),
+    /// List everything that stands in the way of a run at once
+    #[command(after_help = "Example: onceseal runs blockers delivery/add-login")]
+    Blockers(Which),
     /// Cancel a run: `runs command RUN cancel`
     #[command(after_help = "Example: onceseal runs cancel simple/add-login --code no-longer-wanted")]
     Cancel(acting::Moved),
@@ -77,7 +93,7 @@ pub(crate) enum Runs {
 pub(crate) struct Which {
     /// Its id, `run_…`, or its kind and change as in simple/add-login: the one that lives, or else the last
     #[arg(value_name = "RUN|KIND/CHANGE")]
-    run: String,
+    pub(crate) run: String,
 }
 
 /// Who asks, and by which request.
@@ -87,6 +103,13 @@ pub(crate) struct Asking {
     /// drawn at random, and printed]
     #[arg(long, value_name = "ID")]
     request: Option<String>,
+    #[command(flatten)]
+    who: Who,
+}
+
+/// Who asks.
+#[derive(Debug, Args)]
+pub(crate) struct Who {
     /// Who asks [default: cli:<login>]
     #[arg(long, value_name = "NAME", env = "ONCESEAL_AGENT", hide_env_values = true)]
     agent: Option<String>,
@@ -95,13 +118,19 @@ pub(crate) struct Asking {
     user: Option<String>,
 }
 
-impl Asking {
-    fn principal(&self) -> Principal {
+impl Who {
+    pub(crate) fn principal(&self) -> Principal {
         let agent = self.agent.clone().unwrap_or_else(|| format!("cli:{}", Control::account().name));
         Principal { agent, user: self.user.clone() }
     }
+}
 
-    fn request(&self) -> Result<String, CliError> {
+impl Asking {
+    pub(crate) fn principal(&self) -> Principal {
+        self.who.principal()
+    }
+
+    pub(crate) fn request(&self) -> Result<String, CliError> {
         match &self.request {
             Some(id) => Ok(id.clone()),
             None => Ok(onceseal::runs::draw_request()?),
@@ -123,6 +152,8 @@ pub(crate) fn run(context: &Context, runs: Runs) -> Result<ExitCode, CliError> {
         Runs::Transition(transition) => acting::transition(context, &transition),
         Runs::Bind(bind) => acting::bind(context, &bind),
         Runs::Command(command) => acting::command(context, &command.name, &command.moved),
+        Runs::Deliver(deliver) => delivering::deliver(context, &deliver),
+        Runs::Blockers(which) => blockers::blockers(context, &which),
         Runs::Cancel(moved) => acting::command(context, "cancel", &moved),
         Runs::Discard(moved) => acting::command(context, "discard", &moved),
         Runs::Definitions => show::definitions(context),
@@ -130,7 +161,7 @@ pub(crate) fn run(context: &Context, runs: Runs) -> Result<ExitCode, CliError> {
 }
 
 /// The run that is named, of this store's project.
-fn find(runs: &Known, which: &Which) -> Result<Run, CliError> {
+pub(crate) fn find(runs: &Known, which: &Which) -> Result<Run, CliError> {
     if let Some(id) = RunId::parse(&which.run) {
         return Ok(runs.run(id));
     }
@@ -141,12 +172,12 @@ fn find(runs: &Known, which: &Which) -> Result<Run, CliError> {
 }
 
 /// The store to read from, and the id of the run that is named.
-fn opened(context: &Context, which: &Which) -> Result<(Control, RunId), CliError> {
+pub(crate) fn opened(context: &Context, which: &Which) -> Result<(Control, RunId), CliError> {
     let control = context.read()?.ok_or_else(unknown)?;
     let id = find(&control.runs(), which)?.id();
     Ok((control, id))
 }
 
-fn unknown() -> CliError {
+pub(crate) fn unknown() -> CliError {
     CliError::missing(Code::RunUnknown).next("onceseal runs list")
 }

@@ -20,5 +20,6 @@ mod runs;
 mod secrets;
 mod seeing_through;
 mod shown;
+mod tasks;
 mod terminal;
 mod vectors;

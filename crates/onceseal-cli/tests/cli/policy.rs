@@ -88,7 +88,7 @@ fn a_check_names_what_its_author_should_know_and_where() {
     let ran = project.refused(&["policy", "check"]);
     snapshot("policy_check_findings", &ran.stdout);
     let sound = Project::new().ok(&["policy", "check"]).stdout;
-    assert_eq!(sound.lines().last(), Some("3 actions, 0 errors, 0 warnings"));
+    assert_eq!(sound.lines().last(), Some("4 actions, 0 errors, 0 warnings"));
     let elsewhere = project.base().join("other.yaml");
     std::fs::write(&elsewhere, "schema: onceseal.policy/v1\nactions: { a: { decison: allow } }\n")
         .expect("written");

@@ -42,14 +42,14 @@ fn of_lease(lease: &Lease) -> Object {
 }
 
 /// What a program is told of the lease that it runs under.
-pub(super) fn text(lease: &Lease) -> String {
+pub(crate) fn text(lease: &Lease) -> String {
     let mut object = of_lease(lease);
     object.insert("schema", SCHEMA);
     json::canonical(&object.into())
 }
 
 /// Writes it to a file that nobody else can read.
-pub(super) fn write(path: &Path, now: &LeaseNow) -> Result<(), CliError> {
+pub(crate) fn write(path: &Path, now: &LeaseNow) -> Result<(), CliError> {
     let mut object = object(now);
     object.insert("schema", SCHEMA);
     let text = json::canonical(&object.into()) + "\n";
@@ -64,7 +64,7 @@ pub(super) fn write(path: &Path, now: &LeaseNow) -> Result<(), CliError> {
 }
 
 impl Proven {
-    pub(super) fn read(&self) -> Result<Lease, CliError> {
+    pub(crate) fn read(&self) -> Result<Lease, CliError> {
         match &self.lease {
             Some(file) => read(file),
             None => told()?.ok_or_else(|| {
@@ -83,14 +83,15 @@ pub(crate) fn read(path: &Path) -> Result<Lease, CliError> {
 
 /// What the environment says, if it says anything.
 pub(crate) fn told() -> Result<Option<Lease>, CliError> {
-    let Some(text) = std::env::var_os(VARIABLE) else { return Ok(None) };
+    // Blank where a program is told that it has none.
+    let Some(text) = std::env::var_os(VARIABLE).filter(|text| !text.is_empty()) else { return Ok(None) };
     let lease = text.to_str().and_then(|text| parse(text.as_bytes()));
     let wrong = || CliError::usage(format!("{VARIABLE} does not hold what `lease run` tells a program"));
     lease.map(Some).ok_or_else(wrong)
 }
 
 /// The content of a file of at most so many bytes, `-` for stdin.
-pub(super) fn content(path: &Path, most: usize) -> Result<Vec<u8>, CliError> {
+pub(crate) fn content(path: &Path, most: usize) -> Result<Vec<u8>, CliError> {
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
     let mut content = Vec::new();
     let read = match path.to_str() {

@@ -1,6 +1,6 @@
 //! What changes a run: starting it, moving it on, naming its change.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -8,7 +8,7 @@ use onceseal::core::code::Code;
 use onceseal::core::hash::Hash;
 use onceseal::core::id::RunId;
 use onceseal::core::json::{Object, Value};
-use onceseal::runs::{Moving, Resource, Run, RunNow, Subject};
+use onceseal::runs::{Lease, Moving, Resource, Run, RunNow, Subject};
 use onceseal::{Control, Error};
 
 use super::{Asking, Which, find, unknown};
@@ -78,7 +78,7 @@ pub(crate) struct Bind {
     asking: Asking,
 }
 
-fn digest(text: &str) -> Result<Hash, String> {
+pub(crate) fn digest(text: &str) -> Result<Hash, String> {
     Hash::parse(text).ok_or_else(|| "a digest is sha256: and 64 hex digits".to_owned())
 }
 
@@ -117,11 +117,7 @@ fn moved(context: &Context, moved: &Moved, begin: impl FnOnce(&Run) -> Moving) -
     if let Some(code) = &moved.code {
         moving = moving.code(code);
     }
-    let lease = match &moved.lease {
-        Some(file) => Some(proof::read(file)?),
-        None => proof::told()?.filter(|lease| lease.resource == Resource::Run(run.id())),
-    };
-    if let Some(lease) = lease {
+    if let Some(lease) = under(moved.lease.as_deref(), run.id())? {
         moving = moving.under_lease(lease);
     }
     match wait(moving.send())? {
@@ -133,8 +129,17 @@ fn moved(context: &Context, moved: &Moved, begin: impl FnOnce(&Run) -> Moving) -
     }
 }
 
+/// The lease on a run under which it is asked: that of a file, or else the one that
+/// this program runs under, if it is about the run.
+pub(crate) fn under(file: Option<&Path>, run: RunId) -> Result<Option<Lease>, CliError> {
+    match file {
+        Some(file) => proof::read(file).map(Some),
+        None => Ok(proof::told()?.filter(|lease| lease.resource == Resource::Run(run))),
+    }
+}
+
 /// Why a request was refused, with what its id was used for before.
-fn earlier(run: &Run, request: &str, error: CliError) -> CliError {
+pub(crate) fn earlier(run: &Run, request: &str, error: CliError) -> CliError {
     let error = error.about("request", request);
     if !error.is(Code::RequestIdConflict) {
         return error;
@@ -181,7 +186,7 @@ fn offered(control: &Control, id: RunId, error: CliError) -> CliError {
 }
 
 /// Says what was answered, and where the run stands.
-fn told(context: &Context, answer: &RunNow, request: &str) -> Result<ExitCode, CliError> {
+pub(super) fn told(context: &Context, answer: &RunNow, request: &str) -> Result<ExitCode, CliError> {
     let RunNow { answered, replayed, now } = answer;
     if context.out.is_json() {
         let mut object = Object::new();

@@ -11,6 +11,7 @@ use onceseal::runs::{Definition, Resource, RunFilter, RunView, Stand};
 use onceseal::views::Cursor;
 use onceseal::{Control, render};
 
+use super::parts::Parts;
 use super::{Which, opened, unknown};
 use crate::command::actions::as_object;
 use crate::command::list::{self, Pages};
@@ -87,7 +88,7 @@ pub(super) fn list(context: &Context, list: &List) -> Result<ExitCode, CliError>
 }
 
 /// A table of runs.
-pub(super) const fn table() -> Table {
+const fn table() -> Table {
     Table::new(&["RUN", "KIND", "CHANGE", "STATE", "CODE", "AGE", "CHANGED", "HELD"])
 }
 
@@ -124,11 +125,14 @@ pub(super) fn holder(control: &Control, id: RunId) -> Result<Option<HolderId>, C
 pub(super) fn show(context: &Context, which: &Which) -> Result<ExitCode, CliError> {
     let (control, id) = opened(context, which)?;
     let view = control.run(id)?.ok_or_else(unknown)?;
+    let parts = Parts::read(&control, &view)?;
     if context.out.is_json() {
-        context.out.document(rendered(&view))?;
+        let mut object = rendered(&view);
+        parts.render(&mut object);
+        context.out.document(object)?;
         return Ok(ExitCode::SUCCESS);
     }
-    context.out.text(&text(&view, control.store().now()))?;
+    context.out.text(&text(&view, &parts, control.store().now()))?;
     if view.holder.is_none() && view.lapsed.is_some() && !view.row.terminal {
         context
             .out
@@ -166,7 +170,7 @@ fn rendered(view: &RunView) -> Object {
     object
 }
 
-fn text(view: &RunView, now: Timestamp) -> String {
+fn text(view: &RunView, parts: &Parts, now: Timestamp) -> String {
     let RunView { row, holder, lapsed, .. } = view;
     let style = state_style(&row.state);
     let ended = if row.terminal { " (ended)" } else { "" };
@@ -207,6 +211,7 @@ fn text(view: &RunView, now: Timestamp) -> String {
     if !next.is_empty() {
         rows.push(("may follow", next.join(", ")));
     }
+    rows.extend(parts.rows());
     format!("{}\n{}", view.id, fields(&rows))
 }
 

@@ -1,21 +1,25 @@
 //! Following runs as they go on.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 use onceseal::Control;
 use onceseal::core::id::RunId;
-use onceseal::core::stream::StreamKind;
-use onceseal::runs::{RunFilter, Stand};
+use onceseal::core::json::{Object, Value};
+use onceseal::core::stream::{StreamId, StreamKind};
+use onceseal::render;
+use onceseal::runs::{Blocking, InTheWay, RunFilter, Stand, TaskFilter};
 
 use super::history::{line, rendered};
-use super::show::{cells, holder, table};
-use super::{Which, opened, unknown};
+use super::show::{cells, holder};
+use super::{Which, opened, parts, unknown};
 use crate::command::events::follow;
 use crate::context::Context;
 use crate::error::CliError;
-use crate::text::counted;
+use crate::table::Table;
+use crate::text::{counted, shown};
 
 /// How often a run or the picture of all is looked at anew.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -45,7 +49,7 @@ pub(super) fn run(context: &Context, watch: &Watch) -> Result<ExitCode, CliError
 /// The events of one run, until it has ended.
 fn one(context: &Context, which: &Which) -> Result<(), CliError> {
     let (control, id) = opened(context, which)?;
-    let mut from = 1;
+    let (mut from, mut told) = (1, Told::default());
     loop {
         // Looked at first: what is recorded after it is told in the next round.
         let ended = control.run(id)?.ok_or_else(unknown)?.row.terminal;
@@ -57,11 +61,70 @@ fn one(context: &Context, which: &Which) -> Result<(), CliError> {
                 false => context.out.text(&line(id, event)?)?,
             }
         }
+        told.tell(context, &control, id)?;
         match (page.is_empty(), ended) {
             (true, true) => return Ok(()),
             (true, false) => std::thread::sleep(PAUSE),
             (false, _) => {}
         }
+    }
+}
+
+/// What was told of a run's tasks, and of what stands in its way.
+#[derive(Default)]
+struct Told {
+    /// The newest event of each task.
+    tasks: BTreeMap<StreamId, u64>,
+    blockers: Vec<InTheWay>,
+    /// The log as far as it was looked at.
+    position: u64,
+}
+
+impl Told {
+    /// Tells what changed since it was looked at.
+    fn tell(&mut self, context: &Context, control: &Control, id: RunId) -> Result<(), CliError> {
+        let position = control.store().read(|snapshot| snapshot.newest())?;
+        if position == self.position {
+            return Ok(());
+        }
+        self.position = position;
+        for task in control.list_tasks(id, &TaskFilter::default(), usize::MAX)?.items {
+            if self.tasks.insert(task.stream, task.sequence) == Some(task.sequence) {
+                continue;
+            }
+            if context.out.is_json() {
+                let mut object = Object::new();
+                object.insert("task", render::task(&task));
+                context.out.line(&object.into())?;
+                continue;
+            }
+            let (name, row) = (task.id().map_or("erased".to_owned(), shown), &task.row);
+            let code = row.code.as_deref().map(|code| format!(" ({})", shown(code))).unwrap_or_default();
+            context.out.text(&format!("task {name} {} in {}{code}\n", row.state, row.phase_name()))?;
+        }
+        let blockers = control.blockers(id)?.unwrap_or_default();
+        // Whose turn it is not is in its state.
+        let waits = |it: &InTheWay| it.blocker.blocking == Blocking::Waiting;
+        let blockers: Vec<_> = blockers.into_iter().filter(|it| !waits(it)).collect();
+        if blockers == self.blockers {
+            return Ok(());
+        }
+        if context.out.is_json() {
+            let mut object = Object::new();
+            object.insert("blockers", Value::List(blockers.iter().map(render::blocker).collect()));
+            context.out.line(&object.into())?;
+        } else {
+            for it in blockers.iter().filter(|it| !self.blockers.contains(it)) {
+                let of = it.task.as_deref().map(|task| format!("task {}: ", shown(task))).unwrap_or_default();
+                context.out.text(&format!(
+                    "in the way: {of}{} ({})\n",
+                    shown(&it.blocker.code),
+                    it.blocker.blocking
+                ))?;
+            }
+        }
+        self.blockers = blockers;
+        Ok(())
     }
 }
 
@@ -91,12 +154,16 @@ fn tail(context: &Context, after: Option<u64>) -> Result<(), CliError> {
 fn picture(context: &Context) -> Result<(), CliError> {
     let filter = RunFilter { stand: Some(Stand::Living), newest_first: true, ..RunFilter::default() };
     loop {
-        let mut table = table();
+        let mut table = Table::new(&[
+            "RUN", "KIND", "CHANGE", "STATE", "CODE", "AGE", "CHANGED", "HELD", "TASKS", "BLOCKED",
+        ]);
         let mut count = 0;
         if let Some(control) = context.read()? {
             let now = control.store().now();
             for (id, row) in control.list_runs(&filter, MOST)?.items {
-                table.row(cells(id, &row, holder(&control, id)?, now));
+                let mut cells = cells(id, &row, holder(&control, id)?, now);
+                cells.extend(parts::cells(&control, id)?);
+                table.row(cells);
                 count += 1;
             }
         }
