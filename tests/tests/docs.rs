@@ -94,7 +94,11 @@ fn follow(example: &str, program: &str, path: &str) {
         let entry = entry.expect("an entry");
         if entry.file_type().expect("a type").is_file() {
             let text = fs::read_to_string(entry.path()).expect("text").replace("4010", &port);
-            fs::write(project.join(entry.file_name()), text).expect("written");
+            let to = project.join(entry.file_name());
+            fs::write(&to, text).expect("written");
+            // A script is run as it is in the repository.
+            let mode = entry.metadata().expect("a mode").permissions();
+            fs::set_permissions(&to, mode).expect("as there");
         }
     }
     let script = blocks(&format!("examples/{example}/README.md")).concat();
@@ -134,11 +138,17 @@ fn the_example_with_a_command_is_followed_to_its_end() {
 }
 
 #[test]
+fn the_example_of_a_change_is_followed_to_its_end() {
+    follow("changes", "none", &path_of(&["onceseal-cli"]));
+}
+
+#[test]
 fn every_link_between_pages_leads_somewhere() {
     let mut pages =
         vec![root().join("README.md"), root().join("ARCHITECTURE.md"), root().join("SECURITY.md")];
     pages.extend(
-        ["refunds", "letters"].map(|example| root().join("examples").join(example).join("README.md")),
+        ["refunds", "letters", "changes"]
+            .map(|example| root().join("examples").join(example).join("README.md")),
     );
     pages.extend(
         fs::read_dir(root().join("docs")).expect("docs").map(|entry| entry.expect("an entry").path()),

@@ -216,7 +216,9 @@ fn ask(context: &Context, deliver: &Deliver, deliveries: Vec<Delivery>) -> Resul
         }
         if let Some(bound) = control.delivery(run.id(), &delivery.gate, delivery.revision)? {
             if bound.private.receipt == Some(delivery.receipt) {
-                context.out.note(&format!("{} {} is bound", delivery.gate, delivery.revision));
+                if !context.out.is_json() {
+                    context.out.note(&format!("{} {} is bound", delivery.gate, delivery.revision));
+                }
                 continue;
             }
             return Err(CliError::missing(Code::DeliveryConflict));

@@ -1,0 +1,78 @@
+#!/bin/sh
+# Takes a change from its design to where it is applied. Where it stands is in the
+# store and nowhere else, so whoever runs this after it was killed goes on there.
+set -eu
+. ./lib.sh
+run="$1"
+
+field() { onceseal runs show "$run" --json | sed -n "s/.*\"$1\":\"\([a-z-]*\)\".*/\1/p"; }
+move() { onceseal runs transition "$run" "$1" > /dev/null 2>&1; }
+is_planned() { onceseal runs show "$run" --json | grep -q '"plan":{'; }
+
+# Asks a person about the design and the plan, and binds what was approved. Asked
+# again, it is the same request. 1: somebody has still to answer.
+deliver() {
+  approved=0
+  for of in gate-a:design.md gate-b:plan.json; do
+    gate="${of%%:*}" file="${of#*:}"
+    asked="$(onceseal runs deliver "$run" "$gate" 1 --receipt-file "$file" --ask --json 2> /dev/null)"
+    approval="$(echo "$asked" | sed -n 's/.*"approval":"\(apr_[0-9a-f]*\)".*/\1/p')"
+    case "$asked" in
+      *'"status":"granted"'*)
+        onceseal runs deliver "$run" "$gate" 1 --receipt-file "$file" --approval "$approval" > /dev/null 2>&1
+        point "bound-$gate" ;;
+      *'"status":"pending"'*)
+        echo "to be approved: $file, onceseal approve $approval"
+        approved=1 ;;
+    esac
+  done
+  return "$approved"
+}
+
+while :; do
+  state="$(field state)"
+  point "$state"
+  case "$state" in
+    created)
+      move validating-delivery ;;
+    validating-delivery)
+      if deliver; then
+        onceseal tasks plan "$run" 1 plan.json > /dev/null 2>&1
+        point planned
+        move ready
+      else
+        move approval-needed
+        exit 3
+      fi ;;
+    approval-needed)
+      onceseal runs command "$run" resume > /dev/null 2>&1 ;;
+    ready)
+      move running ;;
+    running)
+      # Two workers; which of them does what is decided task by task.
+      onceseal tasks work "$run" --check ./check.sh --until-empty --for 3s -- ./work.sh &
+      onceseal tasks work "$run" --check ./check.sh --until-empty --for 3s -- ./work.sh
+      wait $!
+      point worked
+      move change-verifying ;;
+    change-verifying)
+      [ "$(sort site/lines)" = "$(printf 'docs\nform\npage\nsession')" ]
+      move ready-to-apply ;;
+    ready-to-apply)
+      move applying ;;
+    applying)
+      ./once.sh site.apply "$run" site/applied all
+      point applied
+      move completed ;;
+    paused)
+      # Whoever worked on it is gone, and left it here.
+      if is_planned; then move ready; else move validating-delivery; fi ;;
+    recovering)
+      move applying ;;
+    completed)
+      exit 0 ;;
+    *)
+      echo "the run is $state" >&2
+      exit 1 ;;
+  esac
+done

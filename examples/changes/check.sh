@@ -1,0 +1,7 @@
+#!/bin/sh
+# Looks at a task that was done: its line is there, and once.
+set -eu
+. ./lib.sh
+point "checking-$ONCESEAL_TASK"
+grep -nx "$ONCESEAL_TASK" site/lines | tee "$ONCESEAL_EVIDENCE" > /dev/null
+[ "$(grep -cx "$ONCESEAL_TASK" site/lines)" -eq 1 ]

@@ -1,0 +1,8 @@
+#!/bin/sh
+# Does a task: its line is written once.
+set -eu
+. ./lib.sh
+point "begun-$ONCESEAL_TASK"
+./once.sh site.write "$ONCESEAL_RUN" site/lines "$ONCESEAL_TASK"
+cp site/lines "$ONCESEAL_EVIDENCE"
+point "done-$ONCESEAL_TASK"

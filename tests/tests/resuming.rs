@@ -1,0 +1,206 @@
+//! The example of a change, killed with SIGKILL at each of its steps and begun again:
+//! it ends as it would have, and each task's effect was done once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use onceseal_tests::program::{build, root};
+
+/// Longer than any of it takes on a machine that does other things too.
+const LATE: Duration = Duration::from_secs(120);
+/// Runs until it is completed: each person's answer and each lost lease is one.
+const RUNS: usize = 12;
+
+struct Project {
+    home: tempfile::TempDir,
+    path: String,
+}
+
+impl Project {
+    fn new(program: &Path) -> Project {
+        let home = tempfile::tempdir().expect("a directory");
+        let path = format!(
+            "{}:{}",
+            program.parent().expect("a directory").display(),
+            std::env::var("PATH").unwrap_or_default()
+        );
+        let project = Project { home, path };
+        fs::create_dir(project.at("")).expect("a directory");
+        for entry in fs::read_dir(root().join("examples/changes")).expect("the example") {
+            let entry = entry.expect("an entry");
+            fs::copy(entry.path(), project.at(&entry.file_name().to_string_lossy())).expect("copied");
+        }
+        project.ok(&["onceseal", "init"]);
+        project
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.home.path().join("project").join(name)
+    }
+
+    fn command(&self, line: &[&str]) -> Command {
+        let mut command = Command::new(line[0]);
+        command
+            .args(&line[1..])
+            .current_dir(self.at(""))
+            .env_clear()
+            .env("PATH", &self.path)
+            .env("HOME", self.home.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn ok(&self, line: &[&str]) -> String {
+        let output = self.command(line).output().expect("it runs");
+        assert!(output.status.success(), "{line:?}: {}", told(&output));
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    fn begin(&self, pause_at: &str) -> Child {
+        let mut command = self.command(&["./run.sh", "add-login"]);
+        command.env("PAUSE_AT", pause_at).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().expect("it starts")
+    }
+
+    /// Says yes to everything that is asked.
+    fn approve(&self) {
+        let pending = self.ok(&["onceseal", "pending", "--json"]);
+        let ids: BTreeSet<&str> = pending.split('"').filter(|text| text.starts_with("apr_")).collect();
+        ids.iter().for_each(|id| drop(self.ok(&["onceseal", "approve", id])));
+    }
+
+    fn lines(&self, name: &str) -> Vec<String> {
+        fs::read_to_string(self.at(name)).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+}
+
+fn told(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// A process and all that it has started, itself first: whoever is killed last sees
+/// nothing of it.
+fn family(of: u32) -> Vec<u32> {
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for entry in fs::read_dir("/proc").expect("processes").filter_map(Result::ok) {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        // After the name, which may have anything in it: the state, then the parent.
+        let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse().ok());
+        children.entry(parent.unwrap_or_default()).or_default().push(pid);
+    }
+    let mut all = vec![of];
+    let mut next = 0;
+    while let Some(pid) = all.get(next).copied() {
+        all.extend(children.get(&pid).into_iter().flatten());
+        next += 1;
+    }
+    all
+}
+
+fn kill(child: &mut Child) {
+    let family: Vec<String> = family(child.id()).iter().map(u32::to_string).collect();
+    // One that has ended by itself meanwhile is none the less gone.
+    drop(Command::new("kill").arg("-9").args(family).stderr(Stdio::null()).status().expect("kill"));
+    child.wait().expect("gone");
+}
+
+/// Waits until it has ended, or stays where it is to be killed.
+fn wait(project: &Project, child: &mut Child, pause_at: &str) -> Option<i32> {
+    let late = Instant::now() + LATE;
+    loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return status.code();
+        }
+        if project.at(&format!("at.{pause_at}")).exists() {
+            return None;
+        }
+        if Instant::now() > late {
+            kill(child);
+            panic!("{pause_at}: it neither ended nor came there");
+        }
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+}
+
+/// Follows the change to its end, killed once at this point. `false`: it was never
+/// there.
+fn follow(project: &Project, point: &str) -> bool {
+    let mut pause_at = point;
+    for _ in 0..RUNS {
+        let mut child = project.begin(pause_at);
+        match wait(project, &mut child, pause_at) {
+            Some(0) => return pause_at != point || point.is_empty(),
+            Some(3) => project.approve(),
+            Some(_) => {}
+            None => {
+                kill(&mut child);
+                fs::remove_file(project.at(&format!("at.{point}"))).expect("it was there");
+                pause_at = "nowhere";
+            }
+        }
+    }
+    panic!("{point}: it was not completed");
+}
+
+fn is_complete(project: &Project, point: &str) {
+    let shown = project.ok(&["onceseal", "runs", "show", "delivery/add-login", "--json"]);
+    assert!(shown.contains("\"state\":\"completed\""), "{point}: {shown}");
+    assert!(shown.contains("\"tasks\":{\"verified\":4}"), "{point}: {shown}");
+    let mut lines = project.lines("site/lines");
+    lines.sort();
+    assert_eq!(lines, ["docs", "form", "page", "session"], "{point}: each once");
+    assert_eq!(project.lines("site/applied"), ["all"], "{point}");
+    let runs = project.ok(&["onceseal", "runs", "list", "--json"]);
+    assert_eq!(runs.matches("\"run\":\"run_").count(), 1, "{point}: it was joined");
+    let audit = project.ok(&["onceseal", "audit", "--json"]);
+    assert!(audit.contains("\"clean\":true"), "{point}: {audit}");
+}
+
+const POINTS: &[&str] = &[
+    "created",
+    "validating-delivery",
+    "approval-needed",
+    "bound-gate-a",
+    "bound-gate-b",
+    "planned",
+    "ready",
+    "running",
+    "begun-form",
+    "writing-session",
+    "wrote-form",
+    "done-session",
+    "checking-form",
+    "wrote-page",
+    "checking-docs",
+    "worked",
+    "change-verifying",
+    "ready-to-apply",
+    "applying",
+    "writing-all",
+    "wrote-all",
+    "applied",
+];
+
+#[test]
+fn a_change_that_is_killed_at_any_step_is_completed_with_every_effect_done_once() {
+    let program = build("onceseal-cli");
+    let undisturbed = Project::new(&program);
+    assert!(follow(&undisturbed, ""));
+    is_complete(&undisturbed, "undisturbed");
+    for points in POINTS.chunks(4) {
+        std::thread::scope(|scope| {
+            for point in points {
+                let program = &program;
+                scope.spawn(move || {
+                    let project = Project::new(program);
+                    assert!(follow(&project, point), "{point}: nothing was killed");
+                    is_complete(&project, point);
+                });
+            }
+        });
+    }
+}
