@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use onceseal_core::code::{Code, Retry};
 use onceseal_core::journal::KINDS;
+use onceseal_core::run::{Definition, Proving, State};
+use onceseal_core::task::TaskState;
 
 #[path = "../../crates/onceseal-cli/src/codes.rs"]
 mod codes;
@@ -177,6 +179,93 @@ fn the_page_of_event_kinds_is_what_the_program_says() {
         }
     }
     check("crates/onceseal-core/src/journal/kinds.md", &page);
+}
+
+/// A diagram of states, each with a name that the language of diagrams takes.
+fn diagram<'a>(
+    first: &[&str],
+    states: impl Iterator<Item = &'a str>,
+    edges: impl Iterator<Item = (&'a str, &'a str)>,
+    last: &[&str],
+) -> String {
+    let id = |state: &str| state.replace('-', "_");
+    let mut text = "```mermaid\nstateDiagram-v2\n".to_owned();
+    for state in states {
+        writeln!(text, "    state \"{state}\" as {}", id(state)).expect("text");
+    }
+    first.iter().for_each(|first| writeln!(text, "    [*] --> {}", id(first)).expect("text"));
+    for (from, to) in edges {
+        writeln!(text, "    {} --> {}", id(from), id(to)).expect("text");
+    }
+    last.iter().for_each(|last| writeln!(text, "    {} --> [*]", id(last)).expect("text"));
+    text.push_str("```\n");
+    text
+}
+
+/// A section about the definition of a kind of runs.
+fn section(definition: &Definition) -> String {
+    let states = definition.states();
+    let mut text = format!("\n## Runs: `{}`\n\n", definition.kind());
+    for (gate, of) in definition.gates() {
+        let proof = match of.proof {
+            Proving::Required => "takes only what a person approved",
+            Proving::None => "takes what is bound to it",
+        };
+        writeln!(text, "The gate `{gate}` {proof}.").expect("text");
+    }
+    let ends: Vec<_> =
+        states.keys().map(String::as_str).filter(|state| definition.is_terminal(state)).collect();
+    let names = states.keys().map(String::as_str);
+    let gap = if definition.gates().is_empty() { "" } else { "\n" };
+    write!(text, "{gap}{}", diagram(&[definition.initial()], names, definition.edges(), &ends))
+        .expect("text");
+    text.push_str(
+        "\n| state | may follow | interrupted | its tasks are taken | commands |\n|---|---|---|---|---|\n",
+    );
+    for (name, state) in states {
+        let State::Living { to, interrupted, idle, commands } = state else {
+            writeln!(text, "| `{name}` | nothing: it has ended | | no | |").expect("text");
+            continue;
+        };
+        let to = to.iter().map(|to| format!("`{to}`")).collect::<Vec<_>>().join(", ");
+        let taken = if *idle { "no" } else { "yes" };
+        let command = |(name, to): (&String, &Option<String>)| match to {
+            Some(to) => format!("`{name}`: `{to}`"),
+            None => format!("`{name}`"),
+        };
+        let commands = commands.iter().map(command).collect::<Vec<_>>().join(", ");
+        writeln!(text, "| `{name}` | {to} | `{interrupted}` | {taken} | {commands} |").expect("text");
+    }
+    text
+}
+
+#[test]
+fn the_page_of_states_is_what_the_definitions_say() {
+    let mut page = "# States\n\nGenerated from the definitions that are built in. What each means: \
+                    [runs](runs.md), [tasks](tasks.md).\n"
+        .to_owned();
+    // A design goes through what a delivery does.
+    let built_in = Definition::built_in();
+    let shown = built_in.iter().filter(|definition| definition.kind() != "design");
+    shown.for_each(|definition| page.push_str(&section(definition)));
+    page.push_str(
+        "\nA `design` goes through the states of a `delivery`, and may begin before its change has a name.\n",
+    );
+    page.push_str("\n## Tasks\n\n");
+    let names = || TaskState::ALL.iter().map(|state| state.as_str());
+    let edges =
+        TaskState::ALL.iter().flat_map(|from| from.next().iter().map(|to| (from.as_str(), to.as_str())));
+    page.push_str(&diagram(&["pending", "queued"], names(), edges, &["verified", "closed"]));
+    page.push_str("\n| state | may follow | somebody is at it | it stopped |\n|---|---|---|---|\n");
+    for state in TaskState::ALL {
+        let next = state.next().iter().map(|next| format!("`{next}`")).collect::<Vec<_>>().join(", ");
+        let next = if next.is_empty() { "a new plan alone".to_owned() } else { next };
+        let word = |is: bool| if is { "yes" } else { "no" };
+        let (at_it, stopped) = (word(state.is_worked_on()), word(state.is_stop()));
+        writeln!(page, "| `{state}` | {next} | {at_it} | {stopped} |").expect("text");
+    }
+    page.push_str("\nA new plan may put any task back to `pending` or `queued`, or close it.\n");
+    check("docs/states.md", &page);
 }
 
 #[test]

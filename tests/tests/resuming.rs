@@ -104,7 +104,7 @@ fn family(of: u32) -> Vec<u32> {
 fn kill(child: &mut Child) {
     let family: Vec<String> = family(child.id()).iter().map(u32::to_string).collect();
     // One that has ended by itself meanwhile is none the less gone.
-    drop(Command::new("kill").arg("-9").args(family).stderr(Stdio::null()).status().expect("kill"));
+    Command::new("kill").arg("-9").args(family).stderr(Stdio::null()).status().expect("kill");
     child.wait().expect("gone");
 }
 

@@ -25,6 +25,7 @@ pub(crate) const PROGRAM: &[Entry] = &[
         "the lease was lost while the program ran, and the program was stopped; somebody else may hold the resource",
     ),
     ("plan_invalid", "never", "the plan of a run is malformed; the message says where"),
+    ("work_place", "never", "the files that a task's program reads and writes cannot be made"),
     ("lease_unused", "never", "the program that was to run under a lease could not be started"),
     ("receipt_unknown", "never", "there is no receipt with this id"),
     ("already_initialised", "never", "this directory is a project and has a policy"),

@@ -59,7 +59,7 @@ pub(super) async fn run(command: &[OsString], task: &TaskGuard, holds: Holds) ->
 
 fn no_place(error: io::Error) -> CliError {
     let message = format!("there is no place for what a program reads and leaves: {}", error.kind());
-    CliError::new("no_place", message, UNUSABLE).next("set TMPDIR to a directory of yours")
+    CliError::new("work_place", message, UNUSABLE).next("set TMPDIR to a directory of yours")
 }
 
 /// A new file of the account's own among temporary files.
