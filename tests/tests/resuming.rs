@@ -186,7 +186,7 @@ const POINTS: &[&str] = &[
 ];
 
 #[test]
-fn a_change_that_is_killed_at_any_step_is_completed_with_every_effect_done_once() {
+fn p03_a_change_that_is_killed_at_any_step_is_completed_with_every_effect_done_once() {
     let program = build("onceseal-cli");
     let undisturbed = Project::new(&program);
     assert!(follow(&undisturbed, ""));

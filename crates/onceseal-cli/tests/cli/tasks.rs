@@ -298,6 +298,19 @@ fn how_a_program_ends_says_where_its_task_goes() {
 }
 
 #[test]
+fn what_shows_the_work_must_be_a_file_that_can_be_read() {
+    for instead in [
+        "rm $ONCESEAL_EVIDENCE",
+        "rm $ONCESEAL_EVIDENCE; mkfifo $ONCESEAL_EVIDENCE",
+        "rm $ONCESEAL_EVIDENCE; ln -s /dev/zero $ONCESEAL_EVIDENCE",
+    ] {
+        let project = planned(&many(1, ""));
+        assert_eq!(project.run(&work(&[], instead)).code, 1);
+        assert_eq!(task(&project, "t0")["code"], "evidence_unreadable", "{instead}");
+    }
+}
+
+#[test]
 fn a_program_that_is_not_there_spends_no_attempts() {
     let project = planned(&many(2, ""));
     let missing =
@@ -312,7 +325,7 @@ fn a_program_that_is_not_there_spends_no_attempts() {
 }
 
 #[test]
-fn two_workers_never_run_one_task() {
+fn p03_two_workers_never_run_one_task() {
     let project = planned(&many(60, ""));
     let worker = || {
         let line = work(&["--json"], "cat > /dev/null; echo $ONCESEAL_TASK >> done");

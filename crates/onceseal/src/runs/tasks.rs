@@ -1,5 +1,6 @@
 //! Reading tasks, plans and what stands in the way. Nothing here changes anything.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use onceseal_core::code::Code;
@@ -20,8 +21,10 @@ use crate::control::{Control, refused};
 use crate::error::Error;
 use crate::views::Cursor;
 
-/// Keys read at once.
+/// Keys read at once: as many as may be at work.
 const PAGE: usize = 256;
+/// Where in the queue those at work stand, before all that wait.
+const AT_WORK: u8 = 0;
 
 /// Which tasks of a run to list.
 #[derive(Debug, Clone, Default)]
@@ -201,20 +204,47 @@ impl Control {
         if !listed.unreadable.is_empty() {
             return Err(corrupt());
         }
-        let rows: Vec<_> = listed.items.iter().map(|task| task.row.clone()).collect();
+        let rows: Vec<_> = listed.items.into_iter().map(|task| task.row).collect();
+        let ids: BTreeMap<u32, &String> =
+            rows.iter().filter_map(|task| Some((task.number, task.private.id.as_ref()?))).collect();
         let found = blockers(&view.row, &definition, &rows).into_iter().map(|blocker| {
-            let of = |task: &&TaskRow| Some(task.number) == blocker.task;
-            let task = rows.iter().find(of).and_then(|task| task.private.id.clone());
+            let task = blocker.task.and_then(|number| ids.get(&number)).map(|id| (*id).clone());
             InTheWay { blocker, task }
         });
         Ok(Some(found.collect()))
     }
 
+    /// Whether any task of a run is at work, or in line with attempts left: if not,
+    /// nothing goes on before somebody says so.
+    ///
+    /// # Errors
+    /// The store cannot be read, or a row does not decode.
+    pub fn has_tasks_to_do(&self, run: RunId) -> Result<bool, Error> {
+        let (from, to) = (queue_key(run, AT_WORK, 0), queue_key(run, u8::MAX, u8::MAX));
+        let mut page = Page { index: Index::Queue, from, to, ..of_run(run) };
+        loop {
+            let (hits, any) = self.store().read(|snapshot| {
+                let hits = snapshot.keys(&page)?;
+                let reader = Reader::new(self, snapshot, run)?;
+                for hit in &hits {
+                    let goes_on = |row: &TaskRow| row.state.is_worked_on() || row.attempts_left() > 0;
+                    if reader.stored(&hit.stream)?.is_some_and(|(_, row)| goes_on(&row)) {
+                        return Ok((Vec::new(), true));
+                    }
+                }
+                Ok((hits, false))
+            })?;
+            match hits.into_iter().last() {
+                Some(last) => page.after = Some((last.key, last.stream)),
+                None => return Ok(any),
+            }
+        }
+    }
+
     /// The leases on tasks of a run that are at work and whose holders are gone.
     pub(super) fn lapsed_tasks(&self, run: RunId) -> Result<Vec<StreamId>, Error> {
-        // Those at work stand before all that wait.
-        let bounds = |byte: u8| Key::of(Index::Queue, &[&run.0, &[0], &[byte; 12]]).bytes;
-        let page = Page { index: Index::Queue, from: bounds(0), to: bounds(0xff), ..of_run(run) };
+        let (from, to) = (queue_key(run, AT_WORK, 0), queue_key(run, AT_WORK, u8::MAX));
+        let page = Page { index: Index::Queue, from, to, ..of_run(run) };
         let found = self.store().read(|snapshot| {
             let mut found = Vec::new();
             let reader = Reader::new(self, snapshot, run)?;
@@ -227,6 +257,11 @@ impl Control {
         });
         Ok(found?)
     }
+}
+
+/// The first or last key of a place in the queue of a run.
+fn queue_key(run: RunId, place: u8, byte: u8) -> Vec<u8> {
+    Key::of(Index::Queue, &[&run.0, &[place], &[byte; 12]]).bytes
 }
 
 fn key(run: RunId, number: u32) -> Vec<u8> {

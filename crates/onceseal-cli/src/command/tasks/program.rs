@@ -27,10 +27,10 @@ pub(super) enum Holds {
     Nothing,
 }
 
-/// How a program ended, and the digest of what it left.
+/// How a program ended, and the digest of what it left, if that can be read.
 pub(super) struct Left {
     pub(super) ended: Ended,
-    pub(super) evidence: Hash,
+    pub(super) evidence: Option<Hash>,
 }
 
 /// Runs a program for a task, with the task on its standard input, until it ends or
@@ -90,10 +90,10 @@ impl Evidence {
         Ok(Evidence(fresh()?.0))
     }
 
-    /// The digest of what was written, as `sha256sum` prints it. What is no file any
-    /// more, or too much, shows nothing.
-    fn hash(&self) -> Hash {
-        Hash::of("", &[&read(&self.0).unwrap_or_default()])
+    /// The digest of what was written, as `sha256sum` prints it; `None` if it is no
+    /// file any more, or too large.
+    fn hash(&self) -> Option<Hash> {
+        Some(Hash::of("", &[&read(&self.0).ok()?]))
     }
 }
 

@@ -158,9 +158,9 @@ struct Worker<'a> {
 impl Worker<'_> {
     /// Takes tasks until there is an end of it.
     async fn work(&self, mut stop: Stop) -> Result<(), CliError> {
+        let mut patience = Duration::ZERO;
         loop {
             let taking = self.run.take().length(self.work.length.length);
-            let patience = if self.work.until_empty && self.is_dry()? { Duration::ZERO } else { PATIENCE };
             let taken = tokio::select! {
                 biased;
                 () = stop.told() => return Ok(()),
@@ -173,10 +173,12 @@ impl Worker<'_> {
                     if self.work.until_empty && self.is_over()? {
                         return Ok(());
                     }
+                    patience = PATIENCE;
                     continue;
                 }
                 Err(error) => return Err(refused(error, None, &self.work.length)),
             };
+            patience = Duration::ZERO;
             let mut told = false;
             {
                 let mut one = std::pin::pin!(self.one(task));
@@ -193,20 +195,11 @@ impl Worker<'_> {
         }
     }
 
-    /// Whether nothing is in line for anybody, and nobody is at work.
-    fn is_dry(&self) -> Result<bool, CliError> {
-        let tasks = self.control.list_tasks(self.run.id(), &Default::default(), usize::MAX)?.items;
-        Ok(!tasks.iter().any(|task| {
-            let in_line = matches!(task.row.state, TaskState::Queued | TaskState::Ready);
-            task.row.state.is_worked_on() || in_line && task.row.attempts_left() > 0
-        }))
-    }
-
-    /// The same, or that nothing is taken of this run as it stands.
+    /// Whether nothing of this run as it stands is taken any more, by anybody.
     fn is_over(&self) -> Result<bool, CliError> {
         let view = self.control.run(self.run.id())?.ok_or_else(unknown)?;
         let is_idle = view.definition.is_some_and(|definition| definition.is_idle(&view.row.state));
-        Ok(is_idle || self.is_dry()?)
+        Ok(is_idle || !self.control.has_tasks_to_do(self.run.id())?)
     }
 
     /// Works on one task, phase after phase, until it stops, is verified or is lost.
@@ -219,6 +212,7 @@ impl Worker<'_> {
             if ended != Ended::Exit(0) {
                 return self.stop(task, self.work.stop(&ended), ended.code(), &ended).await;
             }
+            let Some(evidence) = evidence else { return self.unread(task, &ended).await };
             let worker = self.work.who.principal().agent;
             let done = task.produced(self.fact("work-done", evidence, worker)).await;
             if self.is_fenced(&task, done)? {
@@ -237,6 +231,7 @@ impl Worker<'_> {
                 };
                 return self.stop(task, state, format!("check_{}", ended.code()), &ended).await;
             }
+            let Some(evidence) = evidence else { return self.unread(task, &ended).await };
             let passed = task.passed(self.fact("check-passed", evidence, self.work.checker())).await;
             if self.is_fenced(&task, passed.map(drop))? {
                 return Ok(());
@@ -250,6 +245,11 @@ impl Worker<'_> {
 
     fn fact(&self, kind: &str, hash: onceseal::core::hash::Hash, produced_by: String) -> Fact {
         Fact { kind: kind.to_owned(), hash, environment: self.work.environment.clone(), produced_by }
+    }
+
+    /// What shows the work cannot be read, or is too large: somebody must look.
+    async fn unread(&self, task: TaskGuard, ended: &Ended) -> Result<(), CliError> {
+        self.stop(task, TaskState::Paused, "evidence_unreadable".to_owned(), ended).await
     }
 
     /// Records that a task stopped, and has it attempted again where that is for a
