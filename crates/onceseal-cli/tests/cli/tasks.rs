@@ -78,7 +78,9 @@ fn a_delivery_is_asked_for_approved_and_bound_by_that_approval_alone() {
     let words: Vec<&str> = next.split(' ').skip(1).collect();
     let asked = project.json(&words);
     let approval = asked["items"][0]["approval"].as_str().expect("a request").to_owned();
-    assert_eq!(project.json(&line(&["--ask"]))["items"][0]["approval"], json!(approval), "it is one request");
+    let again = project.json(&line(&["--ask"]));
+    assert_eq!(again["items"][0]["approval"], json!(approval), "it is one request");
+    snapshot("json_runs_deliver_ask", &pretty(&again));
     let shown = project.ok(&["approvals", "show", &approval]).stdout;
     assert!(shown.contains("run.bind_delivery") && shown.contains("gate-a"), "{shown}");
     let bind = [&deliver[..], &["--approval", &approval]].concat();
@@ -215,6 +217,10 @@ fn what_programs_and_people_read_of_tasks_is_a_contract() {
     let project = planned(
         r#"{"tasks":[{"id":"form","input":{"page":1}},{"id":"docs","depends_on":["form"]},{"id":"bad"}]}"#,
     );
+    let taken = project.json(&["tasks", "take", "simple/c", "--for", "1h", "--to", "lease.json"]);
+    snapshot("json_tasks_take", &pretty(&taken));
+    project.ok(&["tasks", "stopped", "paused", "later", "--lease", "lease.json"]);
+    project.ok(&["tasks", "queue", "simple/c", "form"]);
     let worked = project.run(&work(&["--failed-on", "9"], "test $ONCESEAL_TASK != bad || exit 9"));
     assert_eq!(worked.code, 1, "one is left: {worked:?}");
     snapshot("text_tasks_work", &worked.all());
@@ -378,13 +384,12 @@ fn a_program_is_stopped_when_its_task_is_taken_away() {
     let run = project.json(&["runs", "show", "simple/c"])["run"].as_str().expect("an id").to_owned();
     let resource = format!("run/{run}/task/t0");
     project.ok(&["lease", "preempt", &resource, "--reason", "it hangs", "--for", "1s", "--to", "mine.json"]);
-    until("the program is stopped", || {
-        !std::path::Path::new(&format!("/proc/{}", project.read("begun").trim())).exists()
-    });
-    // It goes on with whatever is next, which is this one once the other lease has ended.
-    kill(&worker.id().to_string(), "-9");
-    let told = String::from_utf8(worker.wait_with_output().expect("gone").stderr).expect("text");
-    assert!(told.contains("lease_lost") || told.is_empty(), "{told}");
+    let program = format!("/proc/{}", project.read("begun").trim());
+    until("the program is stopped", || !std::path::Path::new(&program).exists());
+    // It would go on with this one, once the other lease has ended.
+    kill(&worker.id().to_string(), "-TERM");
+    let ended = ran(worker.wait_with_output().expect("it ends"));
+    assert!(ended.code == 1 && ended.stderr.contains(r#""became":"lease_lost""#), "{ended:?}");
 }
 
 #[test]
