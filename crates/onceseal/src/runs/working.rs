@@ -238,13 +238,14 @@ impl TaskGuard {
     }
 
     /// Records that what was done was found right, by somebody else than who did it:
-    /// on to the next phase (`running`), or `verified`.
+    /// on to the next phase (`running`), or `verified`. Where no attempt of the next
+    /// phase is left it is `retryable`, and waits there for a person.
     ///
     /// # Errors
     /// `fact_claimed`, and as [`TaskGuard::produced`].
     pub async fn passed(&mut self, fact: Fact) -> Result<TaskState, Error> {
         let state = self.go(TaskTo::Passed(fact)).await?;
-        if state == TaskState::Running {
+        if state != TaskState::Verified {
             let view = self.run.task(&self.task).await?;
             self.phase = view.map(|view| view.row.phase_name().to_owned()).unwrap_or_default();
         }

@@ -236,8 +236,9 @@ impl Worker<'_> {
             if self.is_fenced(&task, passed.map(drop))? {
                 return Ok(());
             }
-            if task.state() == TaskState::Verified {
-                self.tell(&task, TaskState::Verified.as_str(), None);
+            if task.state() != TaskState::Running {
+                // Verified; or no attempt of the next phase is left, and a person is asked.
+                self.tell(&task, task.state().as_str(), None);
                 return Ok(());
             }
         }
