@@ -56,7 +56,7 @@ while :; do
       point worked
       move change-verifying ;;
     change-verifying)
-      [ "$(sort site/lines)" = "$(printf 'docs\nform\npage\nsession')" ]
+      [ "$(sort site/lines)" = "$(printf 'account\ndocs\nform\npage')" ]
       move ready-to-apply ;;
     ready-to-apply)
       move applying ;;

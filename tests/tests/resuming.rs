@@ -152,7 +152,7 @@ fn is_complete(project: &Project, point: &str) {
     assert!(shown.contains("\"tasks\":{\"verified\":4}"), "{point}: {shown}");
     let mut lines = project.lines("site/lines");
     lines.sort();
-    assert_eq!(lines, ["docs", "form", "page", "session"], "{point}: each once");
+    assert_eq!(lines, ["account", "docs", "form", "page"], "{point}: each once");
     assert_eq!(project.lines("site/applied"), ["all"], "{point}");
     let runs = project.ok(&["onceseal", "runs", "list", "--json"]);
     assert_eq!(runs.matches("\"run\":\"run_").count(), 1, "{point}: it was joined");
@@ -170,9 +170,9 @@ const POINTS: &[&str] = &[
     "ready",
     "running",
     "begun-form",
-    "writing-session",
+    "writing-account",
     "wrote-form",
-    "done-session",
+    "done-account",
     "checking-form",
     "wrote-page",
     "checking-docs",
