@@ -192,7 +192,7 @@ async fn a_lease_that_is_lost_is_told_and_changes_nothing() {
     task.lost().await;
     assert!(task.is_lost());
     assert_eq!(code(task.produced(fact("work-done", "bot")).await), "lease_fenced");
-    assert_eq!(states(&run).await[0].1, TaskState::Running, "until somebody records the lapse");
+    assert_eq!(states(&run).await[0].1, TaskState::Ready, "the lapse that was met is recorded");
 }
 
 #[tokio::test]
