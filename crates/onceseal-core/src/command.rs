@@ -11,7 +11,7 @@ use crate::id::{ActionId, ApprovalId, ReceiptId, RunId, uuid_v7};
 use crate::lease::{AcquireLease, CommitLease, InterruptLease, RenewLease};
 use crate::operation::{Cancel, Claim, Dispatch, GiveBack, Postpone, Query, Retry};
 use crate::policy::Activate;
-use crate::route::CloseRoute;
+use crate::route::{CloseRoute, ReportRoute, TryRoute};
 use crate::run::{BindChange, BindDeliveries, StartRun, Transition};
 use crate::store::{Accept, Note};
 use crate::stream::StreamId;
@@ -85,6 +85,10 @@ pub enum Command {
     Retry(Retry),
     /// Call an operation off.
     Cancel(Cancel),
+    /// Ask whether an endpoint may be tried.
+    TryRoute(TryRoute),
+    /// Say whether an endpoint answered.
+    ReportRoute(ReportRoute),
     /// A person's word that a destination answers.
     CloseRoute(CloseRoute),
     /// Start a run, or join it.

@@ -48,6 +48,8 @@ pub fn decide(pinned: &Pinned, view: &View, command: &Stamped, now: Timestamp) -
         Command::Query(query) => operation::query(&mut case, query),
         Command::Retry(retry) => operation::retry(&mut case, retry),
         Command::Cancel(cancel) => operation::cancel(&mut case, cancel),
+        Command::TryRoute(wish) => route::try_it(&mut case, wish),
+        Command::ReportRoute(report) => route::report(&mut case, report),
         Command::CloseRoute(close) => route::close(&mut case, close),
         Command::StartRun(start) => run::start(&mut case, start),
         Command::BindChange(bind) => run::bind_change(&mut case, bind),
@@ -124,6 +126,8 @@ pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
         Command::Cancel(cancel) => {
             vec![Read::Stream(StreamId::action(cancel.action)), Read::Stream(pinned.policy_stream)]
         }
+        Command::TryRoute(wish) => route::endpoint_reads(pinned, &wish.destination),
+        Command::ReportRoute(report) => route::endpoint_reads(pinned, &report.destination),
         Command::CloseRoute(close) => {
             vec![Read::Stream(tenant.route(&close.destination)), Read::Stream(pinned.policy_stream)]
         }

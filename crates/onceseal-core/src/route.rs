@@ -6,6 +6,7 @@
 //! opens it for longer. A route delays operations. What becomes of an attempt,
 //! it never says.
 
+mod endpoint;
 pub mod event;
 mod row;
 
@@ -16,12 +17,16 @@ use crate::effect::Holding;
 use crate::journal::{Body, Nothing, Refs};
 use crate::operation::event::PersonSaid;
 use crate::reply::{Attempt, Reply};
+use crate::stream::{StreamId, StreamKind};
 use crate::time::{Span, Timestamp};
 use crate::tool::Contract;
 use crate::view::Halt;
 use event::{Closed, Failed, FailedSealed, Opened, Probe};
 
+pub use endpoint::{ReportRoute, TryRoute};
 pub use row::{RoutePrivate, RouteRow, RouteState, evolve, state_number};
+
+pub(crate) use endpoint::{reads as endpoint_reads, report, try_it};
 
 /// So many failures in a row open a circuit: fewer would stop a busy destination
 /// for a request that was lost by chance, more would pile unknown outcomes up.
@@ -71,7 +76,13 @@ pub(crate) enum Way {
 /// Whether an attempt under this contract may be made now. A route that cannot
 /// be read stops it: it may be open.
 pub(crate) fn way(case: &Case<'_>, contract: &Contract) -> Result<Way, Halt> {
-    let Some(destination) = &contract.destination else { return Ok(Way::Free) };
+    match &contract.destination {
+        None => Ok(Way::Free),
+        Some(destination) => way_to(case, destination),
+    }
+}
+
+fn way_to(case: &Case<'_>, destination: &str) -> Result<Way, Halt> {
     let Some(row) = case.view.route(&case.pinned.tenant.route(destination))? else { return Ok(Way::Free) };
     match &row.state {
         RouteState::Closed { .. } => Ok(Way::Free),
@@ -85,8 +96,18 @@ pub(crate) fn way(case: &Case<'_>, contract: &Contract) -> Result<Way, Halt> {
 
 /// A probe is over when its attempt is: reported, given back, or its lease ended.
 fn is_under_way(case: &Case<'_>, probe: &Probe) -> Result<bool, Halt> {
-    match case.view.effect(&probe.effect) {
-        Ok(row) => Ok(row.is_some_and(|row| row.fence == probe.fence && row.live(case.now))),
+    let live = match probe.by.kind {
+        StreamKind::Lease => case
+            .view
+            .lease(&probe.by)
+            .map(|row| row.is_some_and(|row| row.live(case.now).any(|live| live.fence == probe.fence))),
+        _ => case
+            .view
+            .effect(&probe.by)
+            .map(|row| row.is_some_and(|row| row.fence == probe.fence && row.live(case.now))),
+    };
+    match live {
+        Ok(live) => Ok(live),
         // Nobody can renew beyond the deadline, whatever the row says.
         Err(Halt::Unreadable) => Ok(case.now <= probe.deadline),
         Err(need) => Err(need),
@@ -96,7 +117,7 @@ fn is_under_way(case: &Case<'_>, probe: &Probe) -> Result<bool, Halt> {
 /// Records that this attempt is the probe.
 pub(crate) fn probe(case: &mut Case<'_>, contract: &Contract, attempt: &Attempt) {
     let Some(destination) = &contract.destination else { return };
-    let data = Probe { deadline: attempt.deadline, effect: attempt.effect, fence: attempt.fence };
+    let data = Probe { by: attempt.effect, deadline: attempt.deadline, fence: attempt.fence };
     let refs = Refs { action: Some(attempt.action), ..Refs::NONE };
     case.record(case.pinned.tenant.route(destination), refs, Body::RouteProbed(data, Nothing {}));
 }
@@ -107,13 +128,26 @@ pub(crate) fn probe(case: &mut Case<'_>, contract: &Contract, attempt: &Attempt)
 /// goes unrecorded for it.
 pub(crate) fn heard(case: &mut Case<'_>, attempt: Holding, health: Health) -> Result<(), Halt> {
     let Some(destination) = readable(destination(case, attempt))?.flatten() else { return Ok(()) };
+    let refs = Refs { action: Some(attempt.action), ..Refs::NONE };
+    judge(case, destination, health, Some((attempt.effect, attempt.fence)), refs).map(drop)
+}
+
+/// Records what an attempt says of a destination, if that changes anything. While
+/// the circuit is open only the probe's word counts.
+fn judge(
+    case: &mut Case<'_>,
+    destination: String,
+    health: Health,
+    attempt: Option<(StreamId, u64)>,
+    refs: Refs,
+) -> Result<bool, Halt> {
     let stream = case.pinned.tenant.route(&destination);
-    let Some(row) = readable(case.view.route(&stream))? else { return Ok(()) };
+    let Some(row) = readable(case.view.route(&stream))? else { return Ok(false) };
     let state = row.map_or(RouteState::Closed { failures: 0 }, |row| row.state.clone());
     let destination = row.is_none().then_some(destination);
-    let is_it = |probe: &Probe| (probe.effect, probe.fence) == (attempt.effect, attempt.fence);
+    let is_it = |probe: &Probe| Some((probe.by, probe.fence)) == attempt;
     let body = match (state, health) {
-        (RouteState::Closed { failures: 0 }, Health::Well) => return Ok(()),
+        (RouteState::Closed { failures: 0 }, Health::Well) => return Ok(false),
         (RouteState::Closed { .. }, Health::Well) => closed(),
         (RouteState::Closed { failures }, Health::Ill { .. }) if failures + 1 < OPENS_AFTER => {
             Body::RouteFailed(Failed { failures: failures + 1 }, FailedSealed { destination })
@@ -123,10 +157,10 @@ pub(crate) fn heard(case: &mut Case<'_>, attempt: Holding, health: Health) -> Re
             Health::Well => closed(),
             Health::Ill { spread } => opened(case.now, times + 1, spread),
         },
-        (RouteState::Open { .. }, _) => return Ok(()),
+        (RouteState::Open { .. }, _) => return Ok(false),
     };
-    case.record(stream, Refs { action: Some(attempt.action), ..Refs::NONE }, body);
-    Ok(())
+    case.record(stream, refs, body);
+    Ok(true)
 }
 
 /// The destination of the operation that holds this attempt.

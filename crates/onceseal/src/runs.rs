@@ -58,6 +58,7 @@ mod planning;
 mod reading;
 mod tasks;
 mod working;
+mod writing;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -93,9 +94,12 @@ pub use onceseal_core::task::{Blocker, Blocking, Fact, PlanRow, TaskRow, TaskSta
 pub use planning::{Planning, Queueing, TaskMoving};
 pub use reading::{LeaseView, ListedRuns, RunEvent, RunFilter, RunView, Stand};
 
+pub use onceseal_store::OwnRows;
 pub use tasks::{InTheWay, ListedTasks, TaskFilter, TaskView};
 pub use working::{Taking, TaskGuard};
+pub use writing::WriteError;
 
+use crate::chance::random;
 use crate::control::Control;
 use crate::error::Error;
 
@@ -290,11 +294,4 @@ pub fn draw_request() -> Result<String, Error> {
     let mut text = "req-".to_owned();
     write_hex(&random()?, &mut text);
     Ok(text)
-}
-
-/// 128 random bits.
-fn random() -> Result<[u8; 16], Error> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|_| StoreError::new(Code::Internal))?;
-    Ok(bytes)
 }

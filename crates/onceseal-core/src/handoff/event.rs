@@ -40,6 +40,8 @@ record! {
         person: Option<String>,
         /// Why, if a person prepared it.
         reason: Option<String>,
+        /// The receipt's digest.
+        receipt: Option<Hash>,
         /// The resource as it is printed.
         resource: Option<String>,
         /// On whose behalf.

@@ -113,6 +113,7 @@ pub(crate) fn prepare(case: &mut Case<'_>, prepare: &PrepareHandoff) -> Result<R
         facts: Some(payload.hash()),
         person: giver.as_ref().map(|(person, _)| person.to_string()),
         reason: giver.as_ref().map(|(_, reason)| reason.clone()),
+        receipt: Some(*receipt),
         resource: Some(resource.to_string()),
         user: principal.user.clone(),
     };

@@ -35,6 +35,8 @@ record! {
         agent: Option<String>,
         /// Reference of the facts.
         facts: Option<Hash>,
+        /// The receipt's digest.
+        receipt: Option<Hash>,
         /// The resource as it is printed.
         resource: Option<String>,
         /// On whose behalf.
@@ -60,7 +62,7 @@ impl Pack for HandoffRow {
             holder: Pack::unpack(input)?,
             created_at: Pack::unpack(input)?,
             updated_at: Pack::unpack(input)?,
-            private: HandoffPrivate { agent: None, facts: None, resource: None, user: None },
+            private: HandoffPrivate { agent: None, facts: None, receipt: None, resource: None, user: None },
         })
     }
 }
@@ -100,6 +102,7 @@ pub fn evolve(row: Option<HandoffRow>, at: Timestamp, event: &Event) -> Result<H
                 private: HandoffPrivate {
                     agent: sealed.agent.clone(),
                     facts: sealed.facts,
+                    receipt: sealed.receipt,
                     resource: sealed.resource.clone(),
                     user: sealed.user.clone(),
                 },

@@ -134,15 +134,27 @@ pub(crate) fn commit(case: &mut Case<'_>, commit: &CommitLease) -> Result<Reply,
         return Ok(Code::OutcomeInvalid.into());
     }
     let stream = stream(case.pinned, &lease.resource);
-    match holds(case, lease)? {
-        Ok(_) => {}
+    let row = match holds(case, lease)? {
+        Ok(row) => row,
         Err(code) => return repeated(case, &stream, lease, outcome, code),
-    }
+    };
     let payload = case.payload(outcome);
     let sealed = CommittedSealed { outcome: Some(payload.hash()) };
     let body = Body::LeaseCommitted(Committed { fence: lease.fence }, sealed);
     case.record_with(stream, Refs::NONE, body, Some(payload));
+    leave(case, &row, lease.fence)?;
     Ok(Reply::Done { changed: true })
+}
+
+/// A task whose last worker gave it up without moving it on is interrupted, as if
+/// the lease had lapsed: it would be at work for ever. A run is not: its holder may
+/// have moved it to where it is to stay.
+fn leave(case: &mut Case<'_>, row: &LeaseRow, fence: u64) -> Result<(), Halt> {
+    let is_last = row.live(case.now).all(|live| live.fence == fence);
+    match row.interrupts {
+        Some(stream) if stream.kind == StreamKind::Task && is_last => task::interrupt(case, stream),
+        _ => Ok(()),
+    }
 }
 
 /// A commit of a lease that is over: the same outcome is answered as the first
@@ -167,11 +179,13 @@ fn repeated(
 
 pub(crate) fn interrupt(case: &mut Case<'_>, interrupt: &InterruptLease) -> Result<Reply, Halt> {
     let lease = &interrupt.lease;
-    if let Err(code) = holds(case, lease)? {
-        return Ok(code.into());
-    }
+    let row = match holds(case, lease)? {
+        Ok(row) => row,
+        Err(code) => return Ok(code.into()),
+    };
     let body = Body::LeaseInterrupted(Ended { fence: lease.fence }, Nothing {});
     case.record(stream(case.pinned, &lease.resource), Refs::NONE, body);
+    leave(case, &row, lease.fence)?;
     Ok(Reply::Done { changed: true })
 }
 

@@ -34,10 +34,10 @@ record! {
 record! {
     /// One attempt is made, to see whether the destination answers.
     pub struct Probe {
+        /// The effect that is attempted, or the lease under which an endpoint is.
+        by: StreamId,
         /// The attempt ends here, however often it is renewed.
         deadline: Timestamp,
-        /// Its effect.
-        effect: StreamId,
         /// Its number.
         fence: u64,
     }

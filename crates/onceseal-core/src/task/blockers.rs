@@ -39,7 +39,8 @@ pub fn blockers(run: &RunRow, definition: &Definition, tasks: &[TaskRow]) -> Vec
     let is_idle = definition.is_idle(&run.state);
     blockers.extend(run.code.clone().filter(|_| is_idle).map(of_run));
     let unproven = definition.gates().iter().filter(|(name, gate)| {
-        gate.proof == Proving::Required && run.revision_of(name) != run.delivery_revision()
+        let bound = run.revision_of(name);
+        gate.proof == Proving::Required && (bound.is_none() || bound != run.delivery_revision())
     });
     blockers.extend(unproven.map(|(name, _)| of_run(format!("unbound:{name}"))));
     blockers.extend(tasks.iter().filter_map(of_task));

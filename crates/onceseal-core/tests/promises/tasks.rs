@@ -10,7 +10,7 @@ use onceseal_core::hash::Hash;
 use onceseal_core::id::{HolderId, RootId, RunId};
 use onceseal_core::journal::Row;
 use onceseal_core::json::{self, Limits, Value};
-use onceseal_core::lease::{AcquireLease, Lease, Resource};
+use onceseal_core::lease::{AcquireLease, CommitLease, InterruptLease, Lease, Resource};
 use onceseal_core::reply::{Refusal, Reply, RunNow, TaskNow};
 use onceseal_core::run::{Definition, RunRow, StartRun, Subject, Towards, Transition};
 use onceseal_core::stream::StreamId;
@@ -33,24 +33,24 @@ pub(crate) fn plan(document: &str) -> Arc<Plan> {
     Arc::new(Plan::compile(&document).expect("a plan"))
 }
 
-fn fact(by: &str) -> Fact {
+pub(crate) fn fact(by: &str) -> Fact {
     let (kind, environment) = ("checked".to_owned(), "sandbox".to_owned());
     Fact { kind, hash: Hash([7; 32]), environment, produced_by: by.to_owned() }
 }
 
-fn stopped(state: TaskState, code: &str) -> TaskTo {
+pub(crate) fn stopped(state: TaskState, code: &str) -> TaskTo {
     TaskTo::Stopped { state, code: code.to_owned(), fact: None }
 }
 
 /// A run whose tasks are tried, and a way to say what happens to them.
-struct Job<'w> {
-    world: World<'w>,
-    run: RunId,
-    requests: u32,
+pub(crate) struct Job<'w> {
+    pub(crate) world: World<'w>,
+    pub(crate) run: RunId,
+    pub(crate) requests: u32,
 }
 
 impl Job<'_> {
-    fn begin() -> Job<'static> {
+    pub(crate) fn begin() -> Job<'static> {
         let mut world = pay_world();
         let definition = Definition::built_in().into_iter().find(|found| found.kind() == "simple");
         let (subject, principal) = (Subject::Change("c".to_owned()), Principal::agent("bot"));
@@ -63,37 +63,37 @@ impl Job<'_> {
         job
     }
 
-    fn with(document: &str) -> Job<'static> {
+    pub(crate) fn with(document: &str) -> Job<'static> {
         let mut job = Job::begin();
         now(job.plan(1, document));
         job
     }
 
-    fn request(&mut self) -> String {
+    pub(crate) fn request(&mut self) -> String {
         self.requests += 1;
         format!("r{}", self.requests)
     }
 
-    fn go(&mut self, state: &str) {
+    pub(crate) fn go(&mut self, state: &str) {
         let (to, principal, request) =
             (Towards::State(state.to_owned()), Principal::agent("bot"), self.request());
         let go = Transition { run: self.run, to, code: None, request, principal, under: None };
         now(self.world.run(Command::Transition(go)));
     }
 
-    fn plan(&mut self, revision: u64, document: &str) -> Reply {
+    pub(crate) fn plan(&mut self, revision: u64, document: &str) -> Reply {
         let (run, plan, request) = (self.run, plan(document), self.request());
         let set = PlanTasks { run, revision, plan, request, principal: Principal::agent("bot"), under: None };
         self.world.run(Command::PlanTasks(Box::new(set)))
     }
 
-    fn try_take(&mut self, holder: u8) -> Reply {
+    pub(crate) fn try_take(&mut self, holder: u8) -> Reply {
         let (holder, principal) = (HolderId([holder; 16]), Principal::agent("worker"));
         self.world.run(Command::TakeTask(TakeTask { run: self.run, holder, length: MINUTE, principal }))
     }
 
     #[track_caller]
-    fn take(&mut self) -> TaskNow {
+    pub(crate) fn take(&mut self) -> TaskNow {
         match self.try_take(1) {
             Reply::Task(task) => *task,
             other => panic!("no task: {other:?}"),
@@ -101,20 +101,20 @@ impl Job<'_> {
     }
 
     #[track_caller]
-    fn none(&mut self) -> String {
+    pub(crate) fn none(&mut self) -> String {
         let refusal = refused(self.try_take(1));
         assert_eq!(refusal.code, Code::NoTask);
         refusal.detail.expect("why")
     }
 
-    fn to(&mut self, task: &str, to: TaskTo, under: &Lease) -> Reply {
+    pub(crate) fn to(&mut self, task: &str, to: TaskTo, under: &Lease) -> Reply {
         let (request, principal) = (self.request(), Principal::agent("controller"));
         let (run, task, under) = (self.run, task.to_owned(), under.clone());
         self.world.run(Command::MoveTask(Box::new(MoveTask { run, task, to, request, principal, under })))
     }
 
     #[track_caller]
-    fn pass(&mut self, task: &TaskNow) -> String {
+    pub(crate) fn pass(&mut self, task: &TaskNow) -> String {
         self.world.now = self.world.now + Span::millis(1);
         let lease = task.lease.lease.clone();
         now(self.to(&task.task, TaskTo::Validating(fact("worker")), &lease));
@@ -122,28 +122,28 @@ impl Job<'_> {
     }
 
     #[track_caller]
-    fn stop(&mut self, task: &TaskNow, state: TaskState, code: &str) {
+    pub(crate) fn stop(&mut self, task: &TaskNow, state: TaskState, code: &str) {
         now(self.to(&task.task, stopped(state, code), &task.lease.lease));
     }
 
-    fn queue(&mut self, task: &str) -> Reply {
+    pub(crate) fn queue(&mut self, task: &str) -> Reply {
         let (request, principal) = (self.request(), Principal::agent("controller"));
         let (run, task) = (self.run, task.to_owned());
         self.world.run(Command::QueueTask(QueueTask { run, task, request, principal }))
     }
 
-    fn task(&self, id: &str) -> TaskRow {
+    pub(crate) fn task(&self, id: &str) -> TaskRow {
         match self.world.row(&self.world.pinned.tenant.task(self.run, id)) {
             Some(Row::Task(row)) => row.clone(),
             other => panic!("no task: {other:?}"),
         }
     }
 
-    fn state(&self, id: &str) -> TaskState {
+    pub(crate) fn state(&self, id: &str) -> TaskState {
         self.task(id).state
     }
 
-    fn run_row(&self) -> RunRow {
+    pub(crate) fn run_row(&self) -> RunRow {
         match self.world.row(&StreamId::run(self.run)) {
             Some(Row::Run(row)) => row.clone(),
             other => panic!("no run: {other:?}"),
@@ -151,11 +151,11 @@ impl Job<'_> {
     }
 
     /// Until every lease is over.
-    fn outlast(&mut self) {
+    pub(crate) fn outlast(&mut self) {
         self.world.now = self.world.now + MINUTE + Span::micros(1);
     }
 
-    fn sweep(&mut self, task: &str) {
+    pub(crate) fn sweep(&mut self, task: &str) {
         let resource = format!("run/{}/task/{task}", self.run);
         let stream = self.world.pinned.tenant.lease(&resource);
         self.world.run(Command::Lapse(stream));
@@ -163,14 +163,14 @@ impl Job<'_> {
 }
 
 #[track_caller]
-fn now(reply: Reply) -> RunNow {
+pub(crate) fn now(reply: Reply) -> RunNow {
     match reply {
         Reply::Run(now) => *now,
         other => panic!("no run: {other:?}"),
     }
 }
 
-const CHAIN: &str = r#"{"tasks":[
+pub(crate) const CHAIN: &str = r#"{"tasks":[
     {"id":"a"},{"id":"b","depends_on":["a"]},{"id":"c","depends_on":["a","b"]}]}"#;
 
 #[test]
@@ -329,65 +329,6 @@ fn no_task_is_taken_while_its_run_is_idle_and_none_moves_once_it_has_ended() {
 }
 
 #[test]
-fn what_a_new_plan_leaves_unchanged_goes_on_and_what_rests_on_a_change_begins_anew() {
-    let mut job = Job::with(
-        r#"{"tasks":[{"id":"a"},{"id":"b","depends_on":["a"]},{"id":"x"},{"id":"y"},{"id":"gone"}]}"#,
-    );
-    for id in ["a", "x"] {
-        let task = job.take();
-        assert_eq!(task.task, id);
-        job.pass(&task);
-    }
-    let (y, gone, b) = (job.take(), job.take(), job.take());
-    assert_eq!((y.task.as_str(), gone.task.as_str(), b.task.as_str()), ("y", "gone", "b"));
-    job.pass(&b);
-    let next = r#"{"tasks":[{"id":"x"},{"id":"a","attempts":5},{"id":"b","depends_on":["a"]},{"id":"y"},{"id":"new"}]}"#;
-    now(job.plan(2, next));
-    let state = |id| job.state(id);
-    assert_eq!([state("x"), state("y")], [TaskState::Verified, TaskState::Running], "unchanged");
-    assert_eq!([state("a"), state("b")], [TaskState::Queued, TaskState::Pending], "b rests on a");
-    assert_eq!([state("gone"), state("new")], [TaskState::Closed, TaskState::Queued]);
-    let late = job.to("gone", TaskTo::Validating(fact("worker")), &gone.lease.lease);
-    assert_eq!(refused(late).code, Code::TaskClosed);
-    assert_eq!(job.pass(&y), "verified", "whoever works on what is unchanged goes on");
-    assert_eq!([job.take().task, job.take().task], ["a", "new"]);
-    job.world.check();
-}
-
-#[test]
-fn whoever_works_on_a_task_that_changed_is_fenced() {
-    let mut job = Job::with(r#"{"tasks":[{"id":"a"}]}"#);
-    let old = job.take();
-    now(job.plan(2, r#"{"tasks":[{"id":"a","input":{"more":true}}]}"#));
-    let late = job.to("a", TaskTo::Validating(fact("worker")), &old.lease.lease);
-    assert_eq!(refused(late).code, Code::LeaseFenced);
-    let new = job.take();
-    assert_eq!(job.pass(&new), "verified");
-    job.world.check();
-}
-
-#[test]
-fn attempts_are_counted_over_new_revisions_and_rollbacks() {
-    let document = |n: u32| format!(r#"{{"tasks":[{{"id":"a","attempts":2,"input":{{"n":{n}}}}}]}}"#);
-    let mut job = Job::with(&document(0));
-    for revision in 2..4_u64 {
-        let task = job.take();
-        job.stop(&task, TaskState::Repairable, "broken");
-        // Forth, and back to what it was first.
-        now(job.plan(revision, &document(u32::from(revision == 2))));
-    }
-    assert_eq!(job.none(), "conflicts", "no attempt is left, whatever the plan");
-    let blockers = blockers(
-        &job.run_row(),
-        &Definition::built_in().into_iter().find(|found| found.kind() == "simple").expect("built in"),
-        &[job.task("a")],
-    );
-    let found: Vec<_> = blockers.iter().map(|it| (it.blocking, it.task, it.code.as_str())).collect();
-    assert_eq!(found, [(Blocking::Decision, Some(0), "attempts_spent")]);
-    job.world.check();
-}
-
-#[test]
 fn a_phase_that_has_no_attempts_left_does_not_begin_by_itself() {
     let document = |n: u32| {
         format!(r#"{{"tasks":[{{"id":"a","attempts":1,"phases":["one","two"],"input":{{"n":{n}}}}}]}}"#)
@@ -438,35 +379,6 @@ fn each_cause_and_phase_has_attempts_of_its_own() {
     job.stop(&task, TaskState::Retryable, "flaky");
     assert_eq!(refused(job.queue("a")).code, Code::AttemptsSpent);
     job.world.check();
-}
-
-#[test]
-fn a_plan_is_set_once_for_a_revision_and_revisions_only_grow() {
-    let mut job = Job::begin();
-    assert_eq!(job.none(), "no plan");
-    now(job.plan(3, CHAIN));
-    let events = job.world.events.len();
-    now(job.plan(3, CHAIN));
-    assert_eq!(job.world.events.len(), events + 1, "nothing but the request");
-    assert_eq!(refused(job.plan(3, r#"{"tasks":[]}"#)).code, Code::PlanConflict);
-    assert_eq!(refused(job.plan(2, CHAIN)).code, Code::DeliveryOld);
-    for revision in [0, 1 << 53] {
-        assert_eq!(refused(job.plan(revision, CHAIN)).code, Code::OutOfBounds);
-    }
-    job.world.check();
-}
-
-#[test]
-fn a_run_with_gates_is_planned_for_its_newest_delivery() {
-    let mut world = pay_world();
-    let definition = Definition::built_in().into_iter().find(|found| found.kind() == "delivery");
-    let (subject, principal) = (Subject::Change("c".to_owned()), Principal::agent("bot"));
-    let (root, request) = (RootId([1; 16]), "start".to_owned());
-    let start =
-        StartRun { root, definition: Arc::new(definition.expect("built in")), subject, request, principal };
-    let run = now(world.run(Command::StartRun(Box::new(start)))).answered.run;
-    let mut job = Job { world, run, requests: 0 };
-    assert_eq!(refused(job.plan(1, CHAIN)).code, Code::DeliveryUnbound);
 }
 
 #[test]
@@ -533,5 +445,23 @@ fn what_cannot_be_is_refused_with_its_member() {
     assert_eq!(refuse("a", stopped(TaskState::Paused, "x"), &b.lease.lease).code, Code::LeaseFenced);
     assert_eq!(refuse("z", stopped(TaskState::Paused, "x"), lease).code, Code::TaskUnknown);
     assert_eq!(refused(job.queue("a")).code, Code::TransitionForbidden, "it has not stopped");
+    job.world.check();
+}
+
+#[test]
+fn a_task_that_its_worker_gives_up_is_not_at_work_for_ever() {
+    let mut job = Job::with(r#"{"capacity":1,"tasks":[{"id":"a"}]}"#);
+    let first = job.take();
+    let lease = first.lease.lease.clone();
+    job.world.run(Command::InterruptLease(InterruptLease { lease }));
+    assert_eq!(
+        (job.state("a"), job.task("a").code.as_deref()),
+        (TaskState::Ready, Some("operation-interrupted"))
+    );
+    let second = job.take();
+    let (lease, outcome) = (second.lease.lease.clone(), "{}".to_owned());
+    job.world.run(Command::CommitLease(CommitLease { lease, outcome }));
+    assert_eq!(job.state("a"), TaskState::Ready);
+    assert_eq!(job.take().task, "a");
     job.world.check();
 }

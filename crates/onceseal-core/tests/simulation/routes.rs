@@ -66,7 +66,7 @@ impl Probes {
 fn is_the_probe(world: &World<'_>, attempt: Holding) -> bool {
     match world.row(&world.pinned.tenant.route(DESTINATION)) {
         Some(Row::Route(row)) => matches!(&row.state, RouteState::Open { probe: Some(probe), .. }
-            if (probe.effect, probe.fence) == (attempt.effect, attempt.fence)),
+            if (probe.by, probe.fence) == (attempt.effect, attempt.fence)),
         _ => false,
     }
 }

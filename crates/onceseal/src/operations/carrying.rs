@@ -22,6 +22,7 @@ use super::Operations;
 use super::checked::shown;
 use super::tool::{Handler, Job, Question, Tool, Word};
 use crate::attempt::{Held, Judging, Sequel};
+use crate::chance::spread;
 use crate::claim::Unclaimed;
 use crate::control::Control;
 use crate::error::Error;
@@ -42,14 +43,6 @@ const ASK_AGAIN: Duration = Duration::from_secs(10);
 pub(super) fn pause(attempts: u64) -> Duration {
     let doubled = PAUSES.0.saturating_mul(1 << attempts.saturating_sub(1).min(16)).min(PAUSES.1);
     doubled.mul_f64(0.8 + 0.4 * f64::from(spread()) / 255.0)
-}
-
-/// A random number that spreads a pause.
-fn spread() -> u8 {
-    let mut byte = [0; 1];
-    // Without random numbers it is not spread, which is no harm.
-    let _ = getrandom::fill(&mut byte);
-    byte[0]
 }
 
 /// Carries an operation out as far as it can be now. What stands in the way is

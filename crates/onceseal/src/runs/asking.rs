@@ -10,13 +10,15 @@ use onceseal_core::hash::Hash;
 use onceseal_core::lease::Lease;
 use onceseal_core::reply::{Reply, RunNow};
 use onceseal_core::run::{BindChange, StartRun, Subject, Towards, Transition};
+use onceseal_store::{OwnRows, StoreError};
 
+use super::writing::{WriteError, asked_with};
 use super::{LeaseGuard, Run, Runs, draw_request};
 use crate::control::{Control, accepted};
 use crate::error::Error;
 
 /// How often a request is made again whose answer was lost.
-const REPEATS: usize = 3;
+pub(super) const REPEATS: usize = 3;
 
 /// A run that was started or joined.
 #[derive(Debug, Clone)]
@@ -138,9 +140,32 @@ impl Moving {
     /// `command_forbidden`, `command_elsewhere`, `lease_fenced`,
     /// `request_id_conflict`, or what the store fails with.
     pub async fn send(self) -> Result<RunNow, Error> {
+        let (control, command) = self.command()?;
+        asked(&control, command).await
+    }
+
+    /// Moves it on, with rows of the caller's own as [`Binding::send_with`] writes them.
+    ///
+    /// # Errors
+    /// As [`Moving::send`] and [`Binding::send_with`].
+    ///
+    /// # Panics
+    /// If `write` does; nothing was recorded then.
+    ///
+    /// [`Binding::send_with`]: super::Binding::send_with
+    pub async fn send_with<E, W>(self, write: W) -> Result<RunNow, WriteError<E>>
+    where
+        E: From<StoreError> + Send + 'static,
+        W: FnMut(&RunNow, &mut OwnRows<'_>) -> Result<(), E> + Send + 'static,
+    {
+        let (control, command) = self.command()?;
+        asked_with(&control, command, write).await
+    }
+
+    fn command(self) -> Result<(Control, Command), Error> {
         let Moving { run: Run { control, principal, id: run }, to, code, request, under } = self;
         let request = named(request)?;
-        asked(&control, Command::Transition(Transition { run, to, code, request, principal, under })).await
+        Ok((control, Command::Transition(Transition { run, to, code, request, principal, under })))
     }
 }
 

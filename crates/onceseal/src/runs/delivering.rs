@@ -8,10 +8,11 @@ use onceseal_core::lease::Lease;
 use onceseal_core::reply::RunNow;
 use onceseal_core::run::{BindDeliveries, Delivery, DeliveryRow};
 use onceseal_core::stream::StreamId;
-use onceseal_store::StoreError;
 use onceseal_store::read::{Page, row_of};
+use onceseal_store::{OwnRows, StoreError};
 
 use super::asking::{asked, named};
+use super::writing::{WriteError, asked_with};
 use super::{LeaseGuard, Run};
 use crate::call::Proposing;
 use crate::control::Control;
@@ -177,10 +178,36 @@ impl Binding {
     /// `lease_fenced`, `request_id_conflict`, why an approval cannot be used
     /// (`approval_mismatch`, `approval_pending`, …), or what the store fails with.
     pub async fn send(self) -> Result<RunNow, Error> {
+        let (control, command) = self.command()?;
+        asked(&control, command).await
+    }
+
+    /// Binds them, and has `write` change rows of the caller's own in the same
+    /// transaction: both are recorded, or neither is. `write` is called with what is
+    /// answered, once the deliveries are bound; not for a refusal, and not where the
+    /// same request was answered before. Others wait meanwhile: it has a second, and
+    /// calls nothing of this store.
+    ///
+    /// # Errors
+    /// [`WriteError::Undone`] with what `write` failed with; otherwise as
+    /// [`Binding::send`], or `own_rows_late`.
+    ///
+    /// # Panics
+    /// If `write` does; nothing was recorded then.
+    pub async fn send_with<E, W>(self, write: W) -> Result<RunNow, WriteError<E>>
+    where
+        E: From<StoreError> + Send + 'static,
+        W: FnMut(&RunNow, &mut OwnRows<'_>) -> Result<(), E> + Send + 'static,
+    {
+        let (control, command) = self.command()?;
+        asked_with(&control, command, write).await
+    }
+
+    fn command(self) -> Result<(Control, Command), Error> {
         let Binding { run: Run { control, principal, id: run }, deliveries, environment, request, under } =
             self;
         let request = named(request)?;
         let bind = BindDeliveries { run, deliveries, environment, request, principal, under };
-        asked(&control, Command::BindDeliveries(Box::new(bind))).await
+        Ok((control, Command::BindDeliveries(Box::new(bind))))
     }
 }

@@ -11,7 +11,7 @@ use onceseal_core::reply::{LeaseNow, Reply};
 use onceseal_core::time::Span;
 
 use super::guard::LeaseGuard;
-use super::random;
+use crate::chance::random;
 use crate::claim::Unclaimed;
 use crate::control::{Control, accepted};
 use crate::error::Error;

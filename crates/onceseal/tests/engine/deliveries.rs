@@ -1,9 +1,11 @@
 //! Deliveries from Rust: bound once, with an approval where the gate asks for it.
 
 use onceseal::core::approval::Said;
+use onceseal::core::code::Code;
 use onceseal::core::hash::Hash;
 use onceseal::core::id::ApprovalId;
-use onceseal::runs::{Blocking, Delivery, Run};
+use onceseal::runs::{Blocking, Delivery, Run, WriteError};
+use onceseal::store::StoreError;
 use onceseal::{Control, Error};
 
 use crate::support::{World, answer, bot, code, needed};
@@ -89,4 +91,33 @@ async fn deliveries_are_bound_all_or_none_and_a_plan_is_for_the_newest() {
     run.transition("validating-delivery").under(&lease).send().await.expect("moved");
     run.transition("ready").under(&lease).send().await.expect("moved");
     assert_eq!(run.take().take().await.expect("taken").id(), "a");
+}
+
+#[tokio::test]
+async fn rows_of_the_callers_own_are_written_with_what_is_bound_or_not_at_all() {
+    for world in [World::memory(POLICY).await, World::sqlite(POLICY).await] {
+        let run = started(&world.control).await;
+        let first = delivery("gate-a", 1, None);
+        let approval = approved(&world, &run, &first).await.expect("approved");
+        let proven = Delivery { approval: Some(approval), ..first.clone() };
+        let undone = run.bind([proven.clone()]).send_with(|_, rows| {
+            rows.put("seen", b"too early")?;
+            Err(StoreError::with(Code::OutOfBounds, "mine"))
+        });
+        assert!(matches!(undone.await, Err(WriteError::Undone(error)) if error.code() == Code::OutOfBounds));
+        assert_eq!(run.deliveries().await.expect("readable").len(), 0, "nothing is bound");
+        assert_eq!(world.control.own_row("seen").expect("readable"), None);
+        let unproven = run.bind([first]).send_with(|_, rows| rows.put("seen", b"unproven"));
+        let Err(WriteError::Refused(refused)) = unproven.await else { panic!("it needs proof") };
+        assert_eq!(refused.code(), "proof_required");
+        for replayed in [false, true] {
+            let bind = run.bind([proven.clone()]).request("bind-1");
+            let bound = bind.send_with(move |now, rows| {
+                assert!(!replayed, "it was written before");
+                rows.put("seen", now.answered.sequence.to_string().as_bytes())
+            });
+            assert_eq!(bound.await.map(|now| now.replayed).expect("bound"), replayed);
+        }
+        assert_eq!(world.control.own_row("seen").expect("readable"), Some(b"2".to_vec()));
+    }
 }

@@ -6,6 +6,7 @@ mod clocks;
 #[cfg(feature = "fault")]
 mod deliveries;
 mod duplicates;
+mod endpoints;
 mod executor;
 #[cfg(feature = "fault")]
 mod faults;

@@ -11,7 +11,7 @@ use crate::time::Span;
 const AT: Timestamp = Timestamp::MIN;
 
 fn probe() -> Probe {
-    Probe { deadline: AT, effect: StreamId { kind: StreamKind::Effect, name: [4; 16] }, fence: 2 }
+    Probe { by: StreamId { kind: StreamKind::Effect, name: [4; 16] }, deadline: AT, fence: 2 }
 }
 
 fn open(times: u32, until: Timestamp, probe: Option<Probe>) -> RouteState {
