@@ -4,6 +4,7 @@
 //! not the rules: which events a command causes stands with its concept.
 
 mod event;
+mod found;
 mod row;
 mod seal;
 
