@@ -160,6 +160,29 @@ pub(crate) fn run(context: &Context, runs: Runs) -> Result<ExitCode, CliError> {
     }
 }
 
+/// The run that is asked for something. Under a kind and change with a request id
+/// it is the one to which that request was made, if it has ended since: the same
+/// request is answered as the first time, and does nothing to the run that followed.
+pub(crate) fn find_asked(control: &Control, which: &Which, asking: &Asking) -> Result<Run, CliError> {
+    /// Further back nobody repeats a request.
+    const FORMER: usize = 64;
+    let runs = control.runs().by(asking.principal());
+    let run = find(&runs, which)?;
+    let Some(request) = asking.request.as_deref().filter(|_| RunId::parse(&which.run).is_none()) else {
+        return Ok(run);
+    };
+    let mut former = Some(run.clone());
+    for _ in 0..FORMER {
+        let Some(asked) = former else { break };
+        if wait(asked.answered(request))??.is_some() {
+            return Ok(asked);
+        }
+        let previous = control.run(asked.id())?.and_then(|view| view.row.previous);
+        former = previous.map(|id| runs.run(id));
+    }
+    Ok(run)
+}
+
 /// The run that is named, of this store's project.
 pub(crate) fn find(runs: &Known, which: &Which) -> Result<Run, CliError> {
     if let Some(id) = RunId::parse(&which.run) {

@@ -411,3 +411,18 @@ fn tenants_have_runs_of_their_own() {
     project.refused(&["runs", "show", "simple/c"]);
     assert_eq!(project.json(&["runs", "start", "simple", "c"])["joined"], false);
 }
+
+#[test]
+fn a_request_of_a_run_that_ended_does_nothing_to_the_one_that_followed() {
+    let project = Project::new();
+    let first = start(&project, "a");
+    project.ok(&["runs", "cancel", "simple/a", "--request", "c1"]);
+    let second = start(&project, "a");
+    assert_ne!(first, second);
+    let again = project.json(&["runs", "cancel", "simple/a", "--request", "c1"]);
+    assert_eq!((&again["run"], &again["replayed"]), (&json!(first), &json!(true)));
+    let lives = project.json(&["runs", "show", &second]);
+    assert_eq!(lives["state"], "created", "nobody asked it for anything");
+    let ended = project.json(&["runs", "cancel", "simple/a", "--request", "c2"]);
+    assert_eq!(ended["run"], json!(second), "a new request is of the one that lives");
+}

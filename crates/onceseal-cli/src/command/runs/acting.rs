@@ -11,7 +11,7 @@ use onceseal::core::json::{Object, Value};
 use onceseal::runs::{Lease, Moving, Resource, Run, RunNow, Subject};
 use onceseal::{Control, Error};
 
-use super::{Asking, Which, find, unknown};
+use super::{Asking, Which, find_asked, unknown};
 use crate::command::lease::proof;
 use crate::command::refused::integer;
 use crate::context::{Context, wait};
@@ -111,7 +111,7 @@ pub(super) fn command(context: &Context, name: &str, of: &Moved) -> Result<ExitC
 
 fn moved(context: &Context, moved: &Moved, begin: impl FnOnce(&Run) -> Moving) -> Result<ExitCode, CliError> {
     let control = context.answer()?.ok_or_else(unknown)?;
-    let run = find(&control.runs().by(moved.asking.principal()), &moved.which)?;
+    let run = find_asked(&control, &moved.which, &moved.asking)?;
     let request = moved.asking.request()?;
     let mut moving = begin(&run).request(&request);
     if let Some(code) = &moved.code {
@@ -157,7 +157,7 @@ pub(crate) fn earlier(run: &Run, request: &str, error: CliError) -> CliError {
 
 pub(super) fn bind(context: &Context, bind: &Bind) -> Result<ExitCode, CliError> {
     let control = context.answer()?.ok_or_else(unknown)?;
-    let run = find(&control.runs().by(bind.asking.principal()), &bind.which)?;
+    let run = find_asked(&control, &bind.which, &bind.asking)?;
     let request = bind.asking.request()?;
     match wait(run.bind_change(&bind.change).request(&request).send())? {
         Ok(now) => told(context, &now, &request),

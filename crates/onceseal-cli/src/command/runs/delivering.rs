@@ -16,7 +16,7 @@ use onceseal::runs::{Delivery, Run};
 use onceseal::{Control, Error};
 
 use super::acting::told;
-use super::{Asking, Which, digest, earlier, find, under, unknown};
+use super::{Asking, Which, digest, earlier, find_asked, under, unknown};
 use crate::command::exec::approval;
 use crate::command::lease::proof;
 use crate::command::list;
@@ -162,7 +162,7 @@ pub(super) fn deliver(context: &Context, deliver: &Deliver) -> Result<ExitCode, 
         return ask(context, deliver, deliveries);
     }
     let control = context.answer()?.ok_or_else(unknown)?;
-    let run = find(&control.runs().by(deliver.asking.principal()), &deliver.which)?;
+    let run = find_asked(&control, &deliver.which, &deliver.asking)?;
     let request = deliver.asking.request()?;
     let mut binding = run.bind(deliveries.clone()).environment(&deliver.environment).request(&request);
     if let Some(lease) = under(deliver.lease.as_deref(), run.id())? {
@@ -199,7 +199,7 @@ struct Asked {
 fn ask(context: &Context, deliver: &Deliver, deliveries: Vec<Delivery>) -> Result<ExitCode, CliError> {
     let config = context.config()?;
     let control = context.act(&config)?;
-    let run = find(&control.runs().by(deliver.asking.principal()), &deliver.which)?;
+    let run = find_asked(&control, &deliver.which, &deliver.asking)?;
     // Nobody is asked about what could not be bound.
     let view = control.run(run.id())?.ok_or_else(unknown)?;
     if view.row.terminal {

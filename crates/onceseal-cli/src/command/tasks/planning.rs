@@ -13,7 +13,7 @@ use onceseal::runs::{DocumentError, RunNow};
 use super::One;
 use crate::command::lease::proof;
 use crate::command::refused::{integer, remarks};
-use crate::command::runs::{Asking, Which, earlier, find, under, unknown};
+use crate::command::runs::{Asking, Which, earlier, find, find_asked, under, unknown};
 use crate::context::{Context, wait};
 use crate::error::{CliError, UNUSABLE};
 use crate::text::{counted, shell, shown};
@@ -75,7 +75,7 @@ fn document(content: &[u8]) -> Result<Object, CliError> {
 pub(super) fn plan(context: &Context, plan: &Plan) -> Result<ExitCode, CliError> {
     let document = document(&proof::content(&plan.file, MOST)?)?;
     let control = context.answer()?.ok_or_else(unknown)?;
-    let run = find(&control.runs().by(plan.asking.principal()), &plan.which)?;
+    let run = find_asked(&control, &plan.which, &plan.asking)?;
     let wrong = |error: DocumentError| invalid(error.to_string()).about("path", error.path);
     let request = plan.asking.request()?;
     let mut planning = run.plan(plan.revision, &document).map_err(wrong)?.request(&request);
@@ -123,7 +123,7 @@ pub(super) fn plan(context: &Context, plan: &Plan) -> Result<ExitCode, CliError>
 pub(super) fn queue(context: &Context, queue: &Queue) -> Result<ExitCode, CliError> {
     let One { which, task } = &queue.one;
     let control = context.answer()?.ok_or_else(unknown)?;
-    let run = find(&control.runs().by(queue.asking.principal()), which)?;
+    let run = find_asked(&control, which, &queue.asking)?;
     let request = queue.asking.request()?;
     match wait(run.queue(task).request(&request).send())? {
         Ok(now) => super::told(context, task, &now, &request),
