@@ -36,8 +36,8 @@ while :; do
     created)
       move validating-delivery ;;
     validating-delivery)
-      if deliver; then
-        onceseal tasks plan "$run" 1 plan.json > /dev/null 2>&1
+      # Planned only if both gates are bound: what a person denied is not.
+      if deliver && onceseal tasks plan "$run" 1 plan.json > /dev/null; then
         point planned
         move ready
       else

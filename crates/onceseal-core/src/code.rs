@@ -253,7 +253,7 @@ codes! {
 
     /// The revision is not the newest that was bound.
     DeliveryUnbound = 142 => "delivery_unbound", Never,
-        "tasks are planned for the newest delivery of the run, and no delivery with this revision is; bind it first";
+        "tasks are planned for the newest delivery of the run, bound at every gate that asks for proof, and this revision is not; bind it first";
     /// Another plan was set for the revision.
     PlanConflict = 143 => "plan_conflict", Never,
         "another plan was set for this revision, which is final; set it for a higher one";

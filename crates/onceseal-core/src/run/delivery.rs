@@ -25,7 +25,8 @@ use crate::time::Timestamp;
 use crate::view::{Halt, Pinned, Read};
 
 /// The action that a person approves so that a delivery may be bound; its
-/// arguments are `run`, `gate`, `revision` and `receipt_hash`.
+/// arguments are `run`, `gate`, `revision` and `receipt_hash`, and where they are
+/// bound `contract_hash` and `record_hash`: all that stays for ever is approved.
 pub const ACTION: &str = "run.bind_delivery";
 
 /// At most so many are bound at once: more gates than any definition needs.
@@ -70,6 +71,9 @@ impl Delivery {
     #[must_use]
     pub fn action(&self, run: RunId, principal: &Principal, environment: &str) -> Action {
         let mut arguments = Object::new();
+        for (name, hash) in [("contract_hash", self.contract), ("record_hash", self.record)] {
+            hash.into_iter().for_each(|hash| drop(arguments.insert(name, hash.to_string())));
+        }
         arguments.insert("gate", self.gate.as_str());
         arguments.insert("receipt_hash", self.receipt.to_string());
         arguments.insert("revision", i64::try_from(self.revision).unwrap_or(i64::MAX));

@@ -14,7 +14,7 @@ use crate::json::{self, Object};
 use crate::lease::{self, Lease, Resource};
 use crate::reply::{Refusal, Reply};
 use crate::run::event::{Answered, AskedBy};
-use crate::run::{Request, RunRow, Standing, known_run};
+use crate::run::{Proving, Request, RunRow, Standing, known_run};
 use crate::stream::{StreamId, Tenant};
 use crate::task::event::{Added, AddedSealed, Dropped, Planned, Renumbered};
 use crate::task::{Plan, Spec, TaskRow, TaskState, claims};
@@ -82,16 +82,20 @@ enum Place {
     None(Code),
 }
 
-/// A run with gates is planned for its newest delivery. Revisions only grow.
+/// A run with gates is planned for its newest delivery, once that is bound at every
+/// gate that asks for proof. Revisions only grow.
 fn place(case: &Case<'_>, run: RunId, row: &RunRow, revision: u64, digest: Hash) -> Result<Place, Halt> {
-    let has_gates = !case.pinned.definition(row.definition)?.gates().is_empty();
+    let gates = case.pinned.definition(row.definition)?.gates();
+    let mut proving = gates.iter().filter(|(_, gate)| gate.proof == Proving::Required);
+    let is_bound = row.delivery_revision() == Some(revision)
+        && proving.all(|(name, _)| row.revision_of(name) == Some(revision));
     let stored = case.view.plan(&case.pinned.tenant.plan(run))?;
     Ok(match stored.map(|stored| (stored.revision, stored.plan)) {
         _ if revision == 0 || revision > json::SAFE_INTEGER.unsigned_abs() => Place::None(Code::OutOfBounds),
         Some((set, plan)) if set == revision && plan == digest => Place::Taken,
         Some((set, _)) if set == revision => Place::None(Code::PlanConflict),
         Some((set, _)) if set > revision => Place::None(Code::DeliveryOld),
-        _ if has_gates && row.delivery_revision() != Some(revision) => Place::None(Code::DeliveryUnbound),
+        _ if !gates.is_empty() && !is_bound => Place::None(Code::DeliveryUnbound),
         _ => Place::Free,
     })
 }

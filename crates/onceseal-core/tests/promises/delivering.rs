@@ -185,7 +185,13 @@ fn p01_a_gate_that_asks_for_proof_takes_exactly_what_a_person_approved_and_once(
     assert_eq!(refused(world.bind(binding(run, vec![of.clone()], "b1"))).code, Code::ProofRequired);
     let (approval, action) = world.approved(run, &of);
     // Another receipt, revision, gate, run, agent or environment was not approved.
-    let others = [delivery("gate-a", 1, B), delivery("gate-a", 2, A), delivery("gate-b", 1, A)];
+    let others = [
+        delivery("gate-a", 1, B),
+        delivery("gate-a", 2, A),
+        delivery("gate-b", 1, A),
+        Delivery { contract: Some(B), ..of.clone() },
+        Delivery { record: Some(B), ..of.clone() },
+    ];
     for other in others {
         let refusal = refused(world.bind(binding(run, vec![proven(approval, other)], "b1")));
         assert_eq!((refusal.code, refusal.field), (Code::ApprovalMismatch, Some("arguments")));

@@ -278,6 +278,7 @@ fn asker(body: &Body) -> Option<Principal> {
         Body::RunStarted(_, sealed) => (&sealed.agent, &sealed.user),
         Body::RunMoved(_, sealed) => (&sealed.agent, &sealed.user),
         Body::RunNamed(_, sealed) => (&sealed.agent, &sealed.user),
+        Body::RunBound(_, sealed) => (&sealed.agent, &sealed.user),
         _ => return None,
     };
     agent.as_ref().map(|agent| Principal { agent: agent.clone(), user: user.clone() })

@@ -18,15 +18,6 @@ use crate::error::{CliError, UNUSABLE};
 /// Evidence beyond this is a file of its own, and its digest the evidence.
 const EVIDENCE: u64 = 16 * 1024 * 1024;
 
-/// Whether a program is told of the lease on its task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holds {
-    /// It works under the lease.
-    Lease,
-    /// It looks at what was done, and moves nothing.
-    Nothing,
-}
-
 /// How a program ended, and the digest of what it left, if that can be read.
 pub(super) struct Left {
     pub(super) ended: Ended,
@@ -35,22 +26,19 @@ pub(super) struct Left {
 
 /// Runs a program for a task, with the task on its standard input, until it ends or
 /// the lease is lost.
-pub(super) async fn run(command: &[OsString], task: &TaskGuard, holds: Holds) -> Result<Left, CliError> {
+pub(super) async fn run(command: &[OsString], task: &TaskGuard) -> Result<Left, CliError> {
     let (program, args) = command.split_first().ok_or_else(|| CliError::usage("a program is needed"))?;
     let evidence = Evidence::make().map_err(no_place)?;
     let input = input(&json::canonical(&task.spec().clone().into())).map_err(no_place)?;
     let told = |name: &str, value: OsString| (OsString::from(format!("ONCESEAL_{name}")), value);
-    let lease = match holds {
-        Holds::Lease => proof::text(task.lease().lease()).into(),
-        Holds::Nothing => OsString::new(),
-    };
     let env = vec![
         told("RUN", task.run().id().to_string().into()),
         told("TASK", task.id().into()),
         told("TASK_PHASE", task.phase().into()),
         told("FENCE", task.fence().to_string().into()),
         told("EVIDENCE", evidence.0.clone().into()),
-        (proof::VARIABLE.into(), lease),
+        // Whoever had the lease could say itself that its work is right.
+        (proof::VARIABLE.into(), OsString::new()),
     ];
     let process = Process { args: args.to_vec(), env, input: Some(input), ..Process::new(program) };
     let ran = process.run_until(task.lost(), |_| {}).await;

@@ -14,7 +14,7 @@ use onceseal::{Control, Error};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::moving::ENVIRONMENT;
-use super::program::{self, Holds, Left};
+use super::program::{self, Left};
 use crate::command::lease::{Length, refused};
 use crate::command::refused::integer;
 use crate::command::runs::{Which, Who, find, unknown};
@@ -28,8 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Work on the tasks of a run: run a program for each, one after another
 ///
 /// The program has the task as JSON on its standard input, and finds ONCESEAL_RUN, ONCESEAL_TASK, ONCESEAL_TASK_PHASE,
-/// ONCESEAL_FENCE, and ONCESEAL_LEASE, the lease on the task, in its environment. What it writes to the file
-/// ONCESEAL_EVIDENCE shows its work. The lease is renewed as long as it runs; if it is lost, the program is asked to end
+/// and ONCESEAL_FENCE in its environment. What it writes to the file ONCESEAL_EVIDENCE shows its work. The lease on the
+/// task it does not get: it could say itself that its work is right. The lease is renewed as long as it runs; if it is lost, the program is asked to end
 /// and killed 5 seconds later. If this command itself is killed, its program may go on, and another worker takes the
 /// task once the lease has ended.
 ///
@@ -205,7 +205,7 @@ impl Worker<'_> {
     /// Works on one task, phase after phase, until it stops, is verified or is lost.
     async fn one(&self, mut task: TaskGuard) -> Result<(), CliError> {
         loop {
-            let Left { ended, evidence } = program::run(&self.work.command, &task, Holds::Lease).await?;
+            let Left { ended, evidence } = program::run(&self.work.command, &task).await?;
             if task.is_lost() {
                 return self.lost(&task);
             }
@@ -219,7 +219,7 @@ impl Worker<'_> {
                 return Ok(());
             }
             let check = [OsString::from(&self.work.check)];
-            let Left { ended, evidence } = program::run(&check, &task, Holds::Nothing).await?;
+            let Left { ended, evidence } = program::run(&check, &task).await?;
             if task.is_lost() {
                 return self.lost(&task);
             }
