@@ -19,7 +19,7 @@ use onceseal::{Control, Principal};
 use crate::context::{Context, wait};
 use crate::error::CliError;
 
-pub(crate) use acting::{digest, earlier, under};
+pub(crate) use acting::{digest, document, earlier, under};
 
 /// What to do with runs.
 #[derive(Debug, Subcommand)]

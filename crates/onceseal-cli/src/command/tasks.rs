@@ -10,11 +10,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use onceseal::core::code::Code;
-use onceseal::core::json::{Object, Value};
 use onceseal::runs::RunNow;
 
-use super::runs::Which;
-use crate::command::refused::integer;
+use super::runs::{Which, document};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::table::state_style;
@@ -93,21 +91,10 @@ fn unknown(run: &str) -> CliError {
 
 /// Says where a task stands after a request about it.
 fn told(context: &Context, task: &str, answer: &RunNow, request: &str) -> Result<ExitCode, CliError> {
-    let RunNow { answered, replayed, now } = answer;
+    let RunNow { answered, replayed, .. } = answer;
     if context.out.is_json() {
-        let mut object = Object::new();
-        object.insert("run", answered.run.to_string());
+        let mut object = document(answer, request, "run_now");
         object.insert("task", task);
-        object.insert("request", request);
-        object.insert("replayed", *replayed);
-        object.insert("sequence", integer(answered.sequence));
-        object.insert("state", answered.state.as_str());
-        let mut stands = Object::new();
-        stands.insert("sequence", integer(now.sequence));
-        stands.insert("state", now.state.as_str());
-        stands.insert("code", now.code.clone().map_or(Value::Null, Value::Text));
-        stands.insert("terminal", now.terminal);
-        object.insert("run_now", stands);
         context.out.document(object)?;
         return Ok(ExitCode::SUCCESS);
     }

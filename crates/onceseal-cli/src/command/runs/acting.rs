@@ -185,23 +185,30 @@ fn offered(control: &Control, id: RunId, error: CliError) -> CliError {
     error
 }
 
+/// What was answered to a request, with where the run stands now under this name.
+pub(crate) fn document(answer: &RunNow, request: &str, stands_as: &str) -> Object {
+    let RunNow { answered, replayed, now } = answer;
+    let mut object = Object::new();
+    object.insert("run", answered.run.to_string());
+    object.insert("request", request);
+    object.insert("replayed", *replayed);
+    object.insert("sequence", integer(answered.sequence));
+    object.insert("state", answered.state.as_str());
+    let mut stands = Object::new();
+    stands.insert("sequence", integer(now.sequence));
+    stands.insert("state", now.state.as_str());
+    stands.insert("code", now.code.clone().map_or(Value::Null, Value::Text));
+    stands.insert("terminal", now.terminal);
+    object.insert(stands_as, stands);
+    object
+}
+
 /// Says what was answered, and where the run stands.
 pub(super) fn told(context: &Context, answer: &RunNow, request: &str) -> Result<ExitCode, CliError> {
     let RunNow { answered, replayed, now } = answer;
     if context.out.is_json() {
-        let mut object = Object::new();
-        object.insert("run", answered.run.to_string());
-        object.insert("request", request);
-        object.insert("replayed", *replayed);
+        let mut object = document(answer, request, "now");
         object.insert("joined", answered.joined);
-        object.insert("sequence", integer(answered.sequence));
-        object.insert("state", answered.state.as_str());
-        let mut stands = Object::new();
-        stands.insert("sequence", integer(now.sequence));
-        stands.insert("state", now.state.as_str());
-        stands.insert("code", now.code.clone().map_or(Value::Null, Value::Text));
-        stands.insert("terminal", now.terminal);
-        object.insert("now", stands);
         context.out.document(object)?;
         return Ok(ExitCode::SUCCESS);
     }
