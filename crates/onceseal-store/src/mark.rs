@@ -1,18 +1,22 @@
-//! The mark: the newest log entry that this account has seen committed.
+//! The mark: the newest log entry that this account has seen committed, and
+//! which tenant it saw in which state directory.
 //!
-//! It lies outside the state, so a state restored from a backup meets a mark
-//! that is further than it is. What can be lost is only how far back is
-//! noticed: the mark is replaced by rename, without waiting for the disk.
+//! Both lie outside the state, so a state restored from a backup meets a mark
+//! that is further than it is, and an emptied one a tenant that it does not
+//! have. What can be lost is only how far back is noticed: the mark is replaced
+//! by rename, without waiting for the disk.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use onceseal_core::hash::Hash;
 use onceseal_core::json::{Object, Value};
 
 use crate::place::private::{self, Content, Durability};
 use crate::place::{Concessions, Marks, PlaceError, Surroundings, record};
 
 const SCHEMA: &str = "onceseal.mark/v1";
+const TENANT_SCHEMA: &str = "onceseal.mark.tenant/v1";
 /// Many times what is written.
 const FILE_BYTES_MAX: usize = 4096;
 
@@ -51,16 +55,16 @@ impl MarkError {
     }
 }
 
-/// The file that holds one tenant's mark.
+/// What this account knows of the tenant of one name in one state directory.
 #[derive(Debug)]
-pub struct MarkFile {
+pub struct KnownTenant {
     marks: Marks,
     path: PathBuf,
 }
 
-impl MarkFile {
-    /// Finds a tenant's mark in the directory that `setting` names, else in
-    /// `onceseal/marks` of the account's state home. Makes nothing.
+impl KnownTenant {
+    /// Finds it in the directory that `setting` names, else in `onceseal/marks`
+    /// of the account's state home. Makes nothing.
     ///
     /// # Errors
     /// A directory that is not private to this account, or lies in the
@@ -69,15 +73,68 @@ impl MarkFile {
         surroundings: &Surroundings,
         concessions: &Concessions,
         setting: Option<&OsStr>,
-        state: Option<&Path>,
-        tenant_id: [u8; 16],
-    ) -> Result<MarkFile, MarkError> {
+        state: &Path,
+        tenant: &str,
+    ) -> Result<KnownTenant, MarkError> {
         let marks = Marks::judge(surroundings, concessions, setting)?;
-        if state.is_some_and(|state| marks.directory().starts_with(state)) {
+        if marks.directory().starts_with(state) {
             return Err(MarkError::InsideState);
         }
-        let path = marks.directory().join(record::hex(&tenant_id));
-        Ok(MarkFile { marks, path })
+        let place = Hash::of("mark.tenant", &[state.as_os_str().as_encoded_bytes(), tenant.as_bytes()]);
+        let path = marks.directory().join(format!("{}.tenant", record::hex(&place.0[..16])));
+        Ok(KnownTenant { marks, path })
+    }
+
+    /// The id of the tenant that was seen here; `None` if none was.
+    ///
+    /// # Errors
+    /// A file that is not what [`MarkFile::advance`] writes.
+    pub fn id(&self) -> Result<Option<[u8; 16]>, MarkError> {
+        self.marks.judge_file(&self.path)?;
+        let bytes = match private::read_file(&self.path, FILE_BYTES_MAX)? {
+            Content::Missing => return Ok(None),
+            Content::TooLong => return Err(MarkError::Corrupt("is too long")),
+            Content::Whole(bytes) => bytes,
+        };
+        let object = record::read(&bytes, TENANT_SCHEMA, 2).map_err(MarkError::Corrupt)?;
+        let id = object.get("tenant").and_then(Value::as_text).and_then(record::from_hex);
+        id.map(Some).ok_or(MarkError::Corrupt("has no tenant"))
+    }
+
+    /// The mark of a tenant with this id.
+    #[must_use]
+    pub fn mark(&self, tenant_id: [u8; 16]) -> MarkFile {
+        let path = self.marks.directory().join(record::hex(&tenant_id));
+        MarkFile {
+            known: KnownTenant { marks: self.marks.clone(), path: self.path.clone() },
+            tenant_id,
+            path,
+        }
+    }
+
+    fn remember(&self, tenant_id: &[u8; 16]) -> Result<(), MarkError> {
+        let _lock = self.marks.lock(&self.path)?;
+        let mut object = Object::new();
+        object.insert("tenant", record::hex(tenant_id));
+        // Written once, and what it keeps from being forgotten is everything.
+        private::replace_file(&self.path, &record::write(object, TENANT_SCHEMA), Durability::Synced)?;
+        Ok(())
+    }
+}
+
+/// The file that holds one tenant's mark.
+#[derive(Debug)]
+pub struct MarkFile {
+    known: KnownTenant,
+    tenant_id: [u8; 16],
+    path: PathBuf,
+}
+
+impl MarkFile {
+    /// Where it is remembered whose mark it is.
+    #[must_use]
+    pub fn known(&self) -> &KnownTenant {
+        &self.known
     }
 
     /// The mark; `None` if there is none, so that nothing is known.
@@ -85,7 +142,7 @@ impl MarkFile {
     /// # Errors
     /// A file that is not what [`advance`](Self::advance) writes.
     pub fn read(&self) -> Result<Option<Mark>, MarkError> {
-        self.marks.judge_file(&self.path)?;
+        self.known.marks.judge_file(&self.path)?;
         match private::read_file(&self.path, FILE_BYTES_MAX)? {
             Content::Missing => Ok(None),
             Content::TooLong => Err(MarkError::Corrupt("is too long")),
@@ -94,12 +151,16 @@ impl MarkFile {
     }
 
     /// Moves the mark forward; says whether it moved. One that is as far
-    /// already, written by another process, stays.
+    /// already, written by another process, stays. The first time the tenant is
+    /// remembered too.
     ///
     /// # Errors
     /// As [`read`](Self::read), and what refuses to be written.
     pub fn advance(&self, mark: &Mark) -> Result<bool, MarkError> {
-        let _lock = self.marks.lock(&self.path)?;
+        if self.known.id()?.is_none() {
+            self.known.remember(&self.tenant_id)?;
+        }
+        let _lock = self.known.marks.lock(&self.path)?;
         if self.read()?.is_some_and(|found| found.position >= mark.position) {
             return Ok(false);
         }
@@ -113,7 +174,7 @@ impl MarkFile {
     /// # Errors
     /// As [`advance`](Self::advance).
     pub fn rewrite(&self) -> Result<Option<Mark>, MarkError> {
-        let _lock = self.marks.lock(&self.path)?;
+        let _lock = self.known.marks.lock(&self.path)?;
         let mark = self.read()?;
         if let Some(mark) = &mark {
             private::replace_file(&self.path, &write(mark), Durability::Loose)?;
@@ -121,13 +182,14 @@ impl MarkFile {
         Ok(mark)
     }
 
-    /// Sets the mark, back too: after a person accepted that the state went
-    /// back, or that the mark was corrupt.
+    /// Sets the mark, back too, and whose it is: after a person accepted that the
+    /// state went back or is another, or that the mark was corrupt.
     ///
     /// # Errors
     /// What refuses to be written.
     pub fn replace(&self, mark: &Mark) -> Result<(), MarkError> {
-        let _lock = self.marks.lock(&self.path)?;
+        self.known.remember(&self.tenant_id)?;
+        let _lock = self.known.marks.lock(&self.path)?;
         Ok(private::replace_file(&self.path, &write(mark), Durability::Loose)?)
     }
 }

@@ -26,6 +26,9 @@ pub struct Options {
     /// The account of this process, as `os:<login>`. It owns the store if it
     /// made it, and is then the only person the operating system can prove.
     pub owner: Option<String>,
+    /// The id that the tenant is known to have. A file without it was emptied, or
+    /// is another: nothing is made in it.
+    pub known: Option<[u8; 16]>,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
     /// A virtual file system registered with SQLite, for tests of power loss.
@@ -34,7 +37,8 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { tenant: Tenant::DEFAULT.to_owned(), owner: None, clock: Arc::new(SystemClock), vfs: None }
+        let (tenant, clock) = (Tenant::DEFAULT.to_owned(), Arc::new(SystemClock));
+        Options { tenant, owner: None, known: None, clock, vfs: None }
     }
 }
 
@@ -69,7 +73,9 @@ impl ReadingParts {
     pub(crate) fn sqlite(path: PathBuf, options: &Options) -> Result<Option<ReadingParts>, StoreError> {
         check_tenant(&options.tenant)?;
         let connector = Connector::new(path, options.vfs.clone())?;
-        let Some(Founded { row, tenant, .. }) = connector.find(&options.tenant)? else { return Ok(None) };
+        let Some(Founded { row, tenant, .. }) = connector.find(&options.tenant)? else {
+            return options.known.map_or(Ok(None), |_| Err(StoreError::new(Code::StoreWentBack)));
+        };
         let readers = Box::new(Arc::new(Pool::new(connector, row)));
         Ok(Some(ReadingParts { tenant, readers, clock: options.clock.clone() }))
     }
@@ -101,14 +107,20 @@ impl Parts {
     /// safe place for it is found and made by [`crate::place`].
     ///
     /// # Errors
-    /// `store_foreign` for another program's or a newer file, which is left as
-    /// it is; `store_failed` if it cannot be used.
+    /// `store_foreign` for another program's or a newer file, and
+    /// `store_went_back` for one without the known tenant, which are left as they
+    /// are; `store_failed` if it cannot be used.
     pub fn sqlite(path: PathBuf, options: &Options) -> Result<Parts, StoreError> {
         check_tenant(&options.tenant)?;
         let connector = Connector::new(path, options.vfs.clone())?;
         connector.look()?;
         let turnstile = Turnstile::open(connector.path())?;
         let sweeps = Turnstile::open(connector.path())?;
+        if let Some(known) = options.known
+            && connector.find(&options.tenant)?.is_none_or(|found| found.tenant.id != known)
+        {
+            return Err(StoreError::new(Code::StoreWentBack));
+        }
         let now = options.clock.now().wall_us;
         let Founded { row, tenant, owner } = {
             let _turn = turnstile.enter()?;

@@ -11,7 +11,7 @@ use onceseal_core::code::Code;
 use onceseal_core::id::RootId;
 use onceseal_core::policy::ActivePolicy;
 use onceseal_store::clock::{Clock, SystemClock};
-use onceseal_store::mark::MarkFile;
+use onceseal_store::mark::{KnownTenant, MarkFile};
 use onceseal_store::place::{Concessions, Database, Place, Surroundings};
 use onceseal_store::{Options, Store, StoreError};
 
@@ -85,20 +85,22 @@ impl Opening {
     pub(crate) fn existing_place(&self) -> Result<Option<Place>, Error> {
         let place = self.place()?;
         Ok(match place.expect_state()? {
-            Database::Missing | Database::New => None,
             Database::Present => Some(place),
+            Database::Missing | Database::New if self.known(&place)?.id()?.is_none() => None,
+            // It was written to, and has been emptied or removed since.
+            Database::Missing | Database::New => return Err(StoreError::new(Code::StoreWentBack).into()),
         })
     }
 
     pub(crate) fn options(&self) -> Options {
         let (tenant, clock) = (self.settings.tenant.clone(), self.clock.clone());
-        Options { tenant, owner: Some(owner()), clock, vfs: None }
+        Options { tenant, owner: Some(owner()), clock, ..Options::default() }
     }
 
-    pub(crate) fn mark(&self, place: &Place, store: &Store) -> Result<MarkFile, Error> {
+    pub(crate) fn known(&self, place: &Place) -> Result<KnownTenant, Error> {
         let setting = self.settings.mark.as_deref().map(Path::as_os_str);
-        let (directory, tenant) = (Some(place.directory()), store.tenant().id);
-        Ok(MarkFile::find(&self.surroundings, &self.concessions(), setting, directory, tenant)?)
+        let (state, tenant) = (place.directory(), &self.settings.tenant);
+        Ok(KnownTenant::find(&self.surroundings, &self.concessions(), setting, state, tenant)?)
     }
 }
 
@@ -169,10 +171,13 @@ impl Control {
     pub fn reading(opening: &Opening) -> Result<Option<Control>, Error> {
         let place = if opening.settings.memory { None } else { opening.existing_place()? };
         let Some(place) = place else { return Ok(None) };
-        let Some(store) = Store::sqlite_reader(place.database().to_owned(), &opening.options())? else {
+        let known = opening.known(&place)?;
+        // What cannot be read of it is told by `seen`.
+        let options = Options { known: known.id().unwrap_or_default(), ..opening.options() };
+        let Some(store) = Store::sqlite_reader(place.database().to_owned(), &options)? else {
             return Ok(None);
         };
-        let mark = opening.mark(&place, &store)?;
+        let mark = known.mark(store.tenant().id);
         let (seen, store) = (Seen::of(&store, &mark)?, Arc::new(store));
         let inner = Inner {
             watch: Watch::new(store.clone(), Arc::default()),
@@ -192,8 +197,10 @@ impl Control {
     }
 
     fn at(place: &Place, opening: &Opening) -> Result<Control, Error> {
-        let store = Store::sqlite(place.database().to_owned(), &opening.options())?;
-        let mark = opening.mark(place, &store)?;
+        let known = opening.known(place)?;
+        let options = Options { known: known.id()?, ..opening.options() };
+        let store = Store::sqlite(place.database().to_owned(), &options)?;
+        let mark = known.mark(store.tenant().id);
         let seen = Seen::of(&store, &mark)?.or_refuse()?;
         Control::start(store, Some((mark, seen)), Some(place), opening.sweep)
     }

@@ -6,6 +6,7 @@ use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::store::Accept;
 use onceseal_store::mark::{Mark, MarkError, MarkFile};
+use onceseal_store::place::Database;
 use onceseal_store::{Store, StoreError};
 
 use crate::control::{Control, accepted};
@@ -32,8 +33,18 @@ pub enum Seen {
 }
 
 impl Seen {
-    /// The log must hold the mark's hash at the mark's position.
+    /// The tenant must be the one that was here, and its log hold the mark's hash
+    /// at the mark's position.
     pub(crate) fn of(store: &Store, file: &MarkFile) -> Result<Seen, StoreError> {
+        match file.known().id() {
+            Ok(Some(id)) if id != store.tenant().id => {
+                let mark = file.known().mark(id).read().ok().flatten();
+                let found = store.read(|snapshot| snapshot.newest())?;
+                return Ok(Seen::WentBack { seen: mark.map_or(0, |mark| mark.position), found });
+            }
+            Ok(_) => {}
+            Err(error) => return Ok(Seen::Unreadable(error)),
+        }
         let mark = match file.read() {
             Ok(Some(mark)) => mark,
             Ok(None) => return Ok(Seen::Nothing),
@@ -83,9 +94,17 @@ impl Control {
         person: Identity,
         reason: String,
     ) -> Result<Option<Seen>, Error> {
-        let Some(place) = opening.existing_place()? else { return Ok(None) };
+        let place = opening.place()?;
+        let known = opening.known(&place)?;
+        if place.expect_state()? != Database::Present {
+            match known.id() {
+                Ok(None) => return Ok(None),
+                // A new one takes its place.
+                Ok(Some(_)) | Err(_) => place.prepare()?,
+            }
+        }
         let store = Store::sqlite(place.database().to_owned(), &opening.options())?;
-        let mark = opening.mark(&place, &store)?;
+        let mark = known.mark(store.tenant().id);
         let seen = Seen::of(&store, &mark)?;
         let (past, found) = match &seen {
             Seen::Nothing | Seen::All(_) => return Ok(None),

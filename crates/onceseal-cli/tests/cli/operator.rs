@@ -146,6 +146,28 @@ fn p05_a_store_that_went_back_is_noticed_before_anything_runs_until_a_person_acc
     assert_eq!(project.refund("txn_2", 1, &[]).code, 0, "accepted: it may happen again");
 }
 
+#[test]
+fn p05_an_emptied_database_is_refused_by_every_command_until_a_person_accepts_it() {
+    let project = Project::new();
+    project.refund("txn_1", 1, &[]);
+    fs::write(project.database(), "").expect("emptied");
+    let again = project.refund("txn_1", 1, &["--json"]);
+    assert_eq!((again.code, again.error()["code"].clone()), (2, json!("store_went_back")));
+    for command in [&["effects", "list"][..], &["audit"], &["approvals", "list"]] {
+        let told = project.run(&[command, &["--json"]].concat());
+        assert_eq!(told.error()["code"], json!("store_went_back"), "{command:?}: {told:?}");
+    }
+    let doctor = project.refused(&["doctor"]);
+    assert!(doctor.stdout.contains("store_went_back"), "{doctor:?}");
+    assert!(doctor.stdout.contains("next: look at the remotes, then onceseal doctor --acc"), "{doctor:?}");
+    assert_eq!(project.read("calls"), "x\n", "what was forgotten is not repeated");
+    let accepted = project.ok(&["doctor", "--accept-went-back", "--reason", "the disk was lost"]);
+    assert!(accepted.stdout.contains("are forgotten, and what they did may happen again"), "{accepted:?}");
+    project.ok(&["doctor"]);
+    project.refund("txn_1", 1, &[]);
+    assert_eq!(project.read("calls"), "x\nx\n");
+}
+
 /// The file that keeps what was seen of the store.
 fn mark(project: &Project) -> std::path::PathBuf {
     let marks = fs::read_dir(project.base().join("state/onceseal/marks")).expect("marks");

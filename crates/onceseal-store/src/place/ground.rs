@@ -119,7 +119,7 @@ impl Ground {
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The judged directory of marks, which no project is in.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Marks {
     account: Account,
     directory: Chain,

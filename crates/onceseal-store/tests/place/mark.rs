@@ -5,17 +5,25 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use onceseal_store::mark::{Mark, MarkError, MarkFile};
+use onceseal_store::mark::{KnownTenant, Mark, MarkError, MarkFile};
 use onceseal_store::place::Concessions;
 
 use super::base::{Base, chmod, mode};
 
 const NAME: &str = "cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd";
 
+fn known_tenant(
+    base: &Base,
+    setting: Option<&str>,
+    state: Option<&str>,
+    tenant: &str,
+) -> Result<KnownTenant, MarkError> {
+    let (setting, state) = (setting.map(OsStr::new), base.join(state.unwrap_or("state")));
+    KnownTenant::find(&base.surroundings(), &Concessions::default(), setting, &state, tenant)
+}
+
 fn open(base: &Base, setting: Option<&str>, state: Option<&str>) -> Result<MarkFile, MarkError> {
-    let setting = setting.map(OsStr::new);
-    let state = state.map(|name| base.join(name));
-    MarkFile::find(&base.surroundings(), &Concessions::default(), setting, state.as_deref(), [0xcd; 16])
+    Ok(known_tenant(base, setting, state, "default")?.mark([0xcd; 16]))
 }
 
 fn default(base: &Base) -> (MarkFile, PathBuf) {
@@ -77,7 +85,7 @@ fn many_at_once_leave_the_furthest_and_no_other_file() {
     let (file, path) = default(&base);
     assert_eq!(file.read().expect("read"), Some(at(200)));
     let names: Vec<_> = fs::read_dir(path.parent().expect("a parent")).expect("listed").collect();
-    assert_eq!(names.len(), 2, "the mark and its lock: {names:?}");
+    assert_eq!(names.len(), 4, "the mark, whose it is, and their locks: {names:?}");
 }
 
 #[test]
@@ -104,6 +112,30 @@ fn a_corrupt_mark_is_an_error_until_it_is_replaced() {
     }
     file.replace(&at(8)).expect("accepted");
     assert_eq!(file.read().expect("read"), Some(at(8)));
+}
+
+#[test]
+fn p05_which_tenant_was_seen_in_which_directory_is_remembered_until_somebody_accepts_another() {
+    let base = Base::new();
+    let here = |state, name| known_tenant(&base, None, Some(state), name).expect("safe");
+    let known = |state, name| here(state, name).id().expect("read");
+    assert_eq!(known("state", "default"), None);
+    here("state", "default").mark([1; 16]).advance(&at(1)).expect("written");
+    assert_eq!(known("state", "default"), Some([1; 16]));
+    assert_eq!((known("state", "other"), known("elsewhere", "default")), (None, None));
+    here("state", "default").mark([2; 16]).advance(&at(9)).expect("written");
+    assert_eq!(known("state", "default"), Some([1; 16]), "using another does not make it the one");
+    here("state", "default").mark([2; 16]).replace(&at(9)).expect("accepted");
+    assert_eq!(known("state", "default"), Some([2; 16]));
+    let names = fs::read_dir(base.join("xdg/onceseal/marks")).expect("listed");
+    let path = names.map(|entry| entry.expect("an entry").path());
+    let path = path.into_iter().find(|path| path.extension().is_some_and(|e| e == "tenant")).expect("it");
+    assert_eq!(mode(&path), 0o600);
+    for text in ["", "{}", r#"{"schema":"onceseal.mark.tenant/v1","tenant":"02"}"#] {
+        fs::write(&path, text).expect("written");
+        assert_eq!(code(here("state", "default").id()), "mark_corrupt", "{text}");
+        assert_eq!(code(here("state", "default").mark([2; 16]).advance(&at(10))), "mark_corrupt", "{text}");
+    }
 }
 
 #[test]

@@ -51,6 +51,83 @@ async fn p05_a_store_that_went_back_is_refused_before_anything_runs_again() {
     assert_eq!(code(home.control(clock()).await.map(drop)), "store_went_back");
 }
 
+/// A store with a payment made, and what is in its place now.
+async fn replaced(with: impl FnOnce(&Path)) -> Home {
+    let home = Home::new();
+    let control = home.control(clock()).await.expect("a store");
+    control.activate(policy(POLICY), false, None).await.expect("active");
+    pay(&control, "old", 5).execute(fine).await.expect("committed");
+    control.close();
+    drop(control);
+    for suffix in ["-wal", "-shm"] {
+        let _ = fs::remove_file(home.dir.path().join(format!("state/onceseal.db{suffix}")));
+    }
+    with(&home.dir.path().join("state/onceseal.db"));
+    home
+}
+
+/// Private, as what is there is.
+fn emptied(database: &Path) {
+    fs::write(database, "").expect("emptied");
+}
+
+/// A database as SQLite makes one that nothing is in.
+fn bare(database: &Path) {
+    emptied(database);
+    rusqlite::Connection::open(database).expect("opened").execute_batch("VACUUM").expect("made");
+    assert_ne!(fs::metadata(database).expect("there").len(), 0);
+}
+
+fn removed(database: &Path) {
+    fs::remove_file(database).expect("removed");
+}
+
+/// A whole store, of other deeds.
+fn another(database: &Path) {
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let path = elsewhere.path().join("onceseal.db");
+    fs::write(&path, "").expect("a file");
+    let store = onceseal_store::Store::sqlite(path.clone(), &Default::default()).expect("made");
+    drop(store);
+    emptied(database);
+    fs::write(database, fs::read(path).expect("a store")).expect("put in place");
+}
+
+#[tokio::test]
+async fn p05_a_store_that_was_emptied_or_replaced_is_no_new_one() {
+    for with in [emptied, bare, removed, another] as [fn(&Path); 4] {
+        let home = replaced(with).await;
+        let database = home.dir.path().join("state/onceseal.db");
+        let before = fs::read(&database).ok();
+        for _ in 0..2 {
+            assert_eq!(code(home.control(clock()).await.map(drop)), "store_went_back");
+        }
+        let opening = home.opening(clock());
+        let existing =
+            tokio::task::spawn_blocking(move || Control::existing(&opening)).await.expect("no panic");
+        assert_eq!(existing.map(drop).expect_err("refused").code(), "store_went_back");
+        let after = fs::read(&database).ok();
+        assert_eq!(after.unwrap_or_default(), before.unwrap_or_default(), "nothing was made in it");
+        let opening = home.opening(clock());
+        let reading =
+            tokio::task::spawn_blocking(move || Control::reading(&opening)).await.expect("no panic");
+        match reading {
+            Err(error) => assert_eq!(error.code(), "store_went_back"),
+            Ok(read) => {
+                let control = read.expect("another store");
+                assert!(matches!(control.seen(), Seen::WentBack { .. }), "{:?}", control.seen());
+            }
+        }
+        let opening = home.opening(clock());
+        let accept = move || Control::accept_went_back(&opening, host("ann"), "begin anew".into());
+        let accepted = tokio::task::spawn_blocking(accept).await.expect("no panic").expect("accepted");
+        assert!(matches!(accepted, Some(Seen::WentBack { .. })), "{accepted:?}");
+        let control = home.control(clock()).await.expect("it opens");
+        control.activate(policy(POLICY), false, None).await.expect("active");
+        pay(&control, "old", 5).execute(fine).await.expect("forgotten, as was accepted");
+    }
+}
+
 #[tokio::test]
 async fn a_store_that_went_back_can_be_read_and_says_what_is_missing() {
     let home = restored().await;
@@ -151,7 +228,7 @@ async fn the_mark_moves_while_the_store_is_used_so_that_a_crash_does_not_lose_it
 fn lock(home: &Home) -> std::path::PathBuf {
     let marks = fs::read_dir(home.dir.path().join("marks/onceseal/marks")).expect("marks");
     let mut names = marks.map(|entry| entry.expect("an entry").path());
-    names.find(|path| path.extension().is_some_and(|ending| ending == "lock")).expect("a lock")
+    names.find(|path| path.extension().is_none()).expect("a mark").with_extension("lock")
 }
 
 /// Puts something in the place of the lock that nobody locks.

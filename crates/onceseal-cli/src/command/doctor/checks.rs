@@ -4,6 +4,7 @@
 use onceseal::config::{Config, ConfigError, Settings};
 use onceseal::core::action::ActionState;
 use onceseal::core::approval::Status;
+use onceseal::core::code::Code;
 use onceseal::core::effect::EffectState;
 use onceseal::core::journal::Row;
 use onceseal::core::policy::{ActivePolicy, Severity};
@@ -44,6 +45,9 @@ pub(super) fn all(context: &Context) -> Vec<Check> {
         match Control::reading(&opening) {
             Ok(Some(control)) => store(&control, config.as_ref(), &mut checks),
             Ok(None) => checks.push(Check::new("store", Verdict::Ok, "there is none yet; acting makes one")),
+            Err(error) if error.code() == Code::StoreWentBack.as_str() => {
+                checks.push(failed("history", &error).next(history::ACCEPT));
+            }
             Err(error) => checks.push(failed("store", &error)),
         }
     }

@@ -7,6 +7,9 @@ use onceseal::{Control, Error, MarkState, Seen};
 use super::checks::failed;
 use super::{Check, Verdict};
 
+/// What an operator does about a store that went back.
+pub(super) const ACCEPT: &str = "look at the remotes, then onceseal doctor --accept-went-back --reason '…'";
+
 /// How long the mark may follow the log: so many looks, so far apart.
 const LOOKS: u32 = 30;
 const LOOK: Duration = Duration::from_millis(100);
@@ -26,7 +29,7 @@ pub(super) fn seen(control: &Control) -> Check {
                 super::lost(*seen, *found)
             ),
         )
-        .next("look at the remotes, then onceseal doctor --accept-went-back --reason '…'"),
+        .next(ACCEPT),
         Seen::Unreadable(error) => {
             Check::new("history", Verdict::Unknown, format!("{}: {error}", error.code()))
                 .next("onceseal doctor --accept-went-back --reason '…'")
