@@ -48,7 +48,11 @@ macro_rules! ids {
                 f.write_str(&text)
             }
         }
+    )*};
+}
 
+macro_rules! told {
+    ($($name:ident)*) => {$(
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 fmt::Display::fmt(self, f)
@@ -66,10 +70,22 @@ ids! {
     ReceiptId = "rcp_";
     /// One run.
     RunId = "run_";
-    /// Whoever holds leases: random for each process.
+    /// Whoever holds leases, as everybody may know it: [`HolderKey`] blinded.
     HolderId = "holder_";
+    /// What lets a holder ask again for what it has: random for each process, and
+    /// told to nobody, since whoever names it is given the leases.
+    HolderKey = "holderkey_";
     /// One project, as it is known wherever it lies.
     RootId = "root_";
+}
+
+told! { ActionId ApprovalId ReceiptId RunId HolderId RootId }
+
+/// Without the key.
+impl fmt::Debug for HolderKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HolderKey").finish_non_exhaustive()
+    }
 }
 
 #[cfg(test)]

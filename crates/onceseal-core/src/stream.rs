@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::action::Action;
 use crate::hash::{BlindingKey, Hash, read_hex, write_hex};
-use crate::id::{ActionId, ApprovalId, RunId};
+use crate::id::{ActionId, ApprovalId, HolderId, HolderKey, RunId};
 use crate::operation::CallIdentity;
 use crate::pack::{Corrupt, Pack, take};
 use crate::record::{Json, word};
@@ -220,6 +220,14 @@ impl Tenant {
     #[must_use]
     pub fn lookup(&self, key: &str) -> Hash {
         Hash(self.key.mac(&[StreamKind::Run.as_str().as_bytes(), &[0], key.as_bytes()]))
+    }
+
+    /// How everybody may know whoever has this key.
+    #[must_use]
+    pub fn holder(&self, key: HolderKey) -> HolderId {
+        let mut id = [0; 16];
+        id.copy_from_slice(&self.key.mac(&[b"holder\0", &key.0])[..16]);
+        HolderId(id)
     }
 
     /// The stream of the store itself.

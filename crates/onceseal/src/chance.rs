@@ -1,6 +1,7 @@
 //! Random numbers.
 
 use onceseal_core::code::Code;
+use onceseal_core::id::HolderKey;
 use onceseal_store::StoreError;
 
 use crate::error::Error;
@@ -10,6 +11,15 @@ pub(crate) fn random() -> Result<[u8; 16], Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|_| StoreError::new(Code::Internal))?;
     Ok(bytes)
+}
+
+/// A key for whoever takes leases, drawn at random: it is kept, to ask again for
+/// what was taken under it, and told to nobody.
+///
+/// # Errors
+/// A system without random numbers.
+pub fn holder_key() -> Result<HolderKey, Error> {
+    random().map(HolderKey)
 }
 
 /// A random number that spreads a pause.

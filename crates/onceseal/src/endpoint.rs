@@ -6,14 +6,13 @@ use std::fmt;
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::hash::Hash;
-use onceseal_core::id::HolderId;
 use onceseal_core::json::{self, Object, Value};
 use onceseal_core::lease::Lease;
 use onceseal_core::reply::Reply;
 use onceseal_core::route::{Health, ReportRoute, TryRoute};
 use onceseal_core::time::Span;
 
-use crate::chance::{random, spread};
+use crate::chance::{holder_key, spread};
 use crate::control::{Control, refused};
 use crate::error::Error;
 
@@ -98,7 +97,7 @@ impl Endpoint {
     /// # Errors
     /// `route_open` if it is left alone, with until when; or what the store fails with.
     pub async fn attempt(&self) -> Result<Trying, Error> {
-        let (destination, holder, length) = (self.destination.clone(), HolderId(random()?), self.probe);
+        let (destination, holder, length) = (self.destination.clone(), holder_key()?, self.probe);
         let wish = TryRoute { destination, holder, length };
         let lease = match self.control.submit(Command::TryRoute(wish)).await? {
             Reply::Done { .. } => None,

@@ -42,6 +42,7 @@ mod watch;
 pub use attempt::Call;
 pub use audit::{AuditOptions, AuditReport, audit};
 pub use call::{CallOptions, Proposing, Receipt, Resuming};
+pub use chance::holder_key;
 pub use control::Control;
 pub use endpoint::{Endpoint, Trying};
 pub use error::Error;

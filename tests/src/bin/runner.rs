@@ -14,7 +14,7 @@ use onceseal_core::action::{Action, Principal};
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::hash::Hash;
-use onceseal_core::id::{HolderId, RootId, RunId};
+use onceseal_core::id::{HolderKey, RootId, RunId};
 use onceseal_core::journal::{Row, Stored};
 use onceseal_core::json::{self, Limits, Value};
 use onceseal_core::lease::{AcquireLease, Lease, Resource};
@@ -45,7 +45,7 @@ fn main() {
     // The time is another one for each process.
     let mut holder = [0; 16];
     holder[..8].copy_from_slice(&number(wall_us).to_be_bytes());
-    let runner = Runner { store, ledger: PathBuf::from(ledger), holder: HolderId(holder) };
+    let runner = Runner { store, ledger: PathBuf::from(ledger), holder: HolderKey(holder) };
     for n in number(first)..number(first) + number(runs) {
         let run = runner.carry_out(n);
         println!("completed {n} {run}");
@@ -56,7 +56,7 @@ fn main() {
 struct Runner {
     store: Store,
     ledger: PathBuf,
-    holder: HolderId,
+    holder: HolderKey,
 }
 
 fn principal() -> Principal {

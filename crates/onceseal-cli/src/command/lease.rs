@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::{ArgGroup, Args, Subcommand};
 use onceseal::core::approval::Identity;
 use onceseal::core::code::Code;
-use onceseal::core::id::{HolderId, RunId};
+use onceseal::core::id::{HolderKey, RunId};
 use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::core::limits;
 use onceseal::core::time::{Span, Timestamp};
@@ -96,9 +96,9 @@ pub(crate) struct Acquire {
     /// Beside others who take it so
     #[arg(long)]
     shared: bool,
-    /// Who takes it: whoever holds it already under this name gets the lease that it has [default: drawn at random]
-    #[arg(long, value_name = "HOLDER", value_parser = holder)]
-    holder: Option<HolderId>,
+    /// Who takes it: whoever names the key under which it was taken gets the lease again, so keep it to yourself [default: drawn at random]
+    #[arg(long, value_name = "KEY", value_parser = holder)]
+    holder: Option<HolderKey>,
     #[command(flatten)]
     kept: Kept,
 }
@@ -171,8 +171,13 @@ pub(crate) fn run(context: &Context, lease: Lease) -> Result<ExitCode, CliError>
     }
 }
 
-pub(crate) fn holder(text: &str) -> Result<HolderId, String> {
-    HolderId::parse(text).ok_or_else(|| "a holder is holder_ and 32 hex digits".to_owned())
+/// The key that was named, or one drawn now: it is known before anything is taken.
+pub(crate) fn drawn(named: Option<HolderKey>) -> Result<HolderKey, CliError> {
+    named.map_or_else(|| Ok(onceseal::holder_key()?), Ok)
+}
+
+pub(crate) fn holder(text: &str) -> Result<HolderKey, String> {
+    HolderKey::parse(text).ok_or_else(|| "a key of a holder is holderkey_ and 32 hex digits".to_owned())
 }
 
 impl What {
@@ -199,12 +204,10 @@ fn acquire(context: &Context, acquire: &Acquire) -> Result<ExitCode, CliError> {
     let control = context.work(false)?;
     let leasing = control.lease(acquire.what.resource(&control)?).length(acquire.length.length);
     let leasing = if acquire.shared { leasing.shared() } else { leasing };
-    let leasing = match acquire.holder {
-        Some(holder) => leasing.holder(holder),
-        None => leasing,
-    };
-    let now = wait(leasing.once())?.map_err(|error| refused(error, Some(&acquire.what), &acquire.length))?;
-    taken(context, &now, &acquire.kept)
+    let key = drawn(acquire.holder)?;
+    let now = wait(leasing.holder(key).once())?
+        .map_err(|error| refused(error, Some(&acquire.what), &acquire.length))?;
+    taken(context, &now, &acquire.kept, key)
 }
 
 /// Why a lease was not given, with what its length may be, and what to look at.
@@ -228,9 +231,9 @@ pub(crate) fn refused(error: Error, what: Option<&What>, length: &Length) -> Cli
 }
 
 /// Says what was taken, and hands over what proves it.
-fn taken(context: &Context, now: &LeaseNow, kept: &Kept) -> Result<ExitCode, CliError> {
+fn taken(context: &Context, now: &LeaseNow, kept: &Kept, key: HolderKey) -> Result<ExitCode, CliError> {
     if let Some(file) = &kept.to {
-        proof::write(file, now)?;
+        proof::write(file, now, key)?;
     }
     let mut object = proof::object(now);
     if kept.to.is_some() {
@@ -323,10 +326,11 @@ fn preempt(context: &Context, take: &Take) -> Result<ExitCode, CliError> {
     let person: Identity = Control::account();
     let preempt = Preempt { person, reason: take.reason.clone() };
     let leasing = control.lease(take.what.resource(&control)?).length(take.length.length).preempt(preempt);
-    let now = wait(leasing.once())?.map_err(|error| {
+    let key = drawn(None)?;
+    let now = wait(leasing.holder(key).once())?.map_err(|error| {
         remarks(refused(error, Some(&take.what), &take.length), &[("--reason", Some(take.reason.as_str()))])
     })?;
-    taken(context, &now, &take.kept)
+    taken(context, &now, &take.kept, key)
 }
 
 fn fenced() -> CliError {

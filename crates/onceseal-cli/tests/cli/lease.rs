@@ -115,9 +115,16 @@ fn resources_of_the_project_are_named_shortly_and_contain_each_other() {
     project.ok(&["lease", "acquire", "queue", "--shared"]);
     project.ok(&["lease", "acquire", "queue", "--shared"]);
     project.refused(&["lease", "acquire", "queue"]);
-    let me = format!("holder_{}", "7".repeat(32));
+    let me = format!("holderkey_{}", "7".repeat(32));
     let first = project.json(&["lease", "acquire", "mine", "--holder", &me]);
     assert_eq!(project.json(&["lease", "acquire", "mine", "--holder", &me])["token"], first["token"]);
+    // What everybody may read of a holder gives nobody its lease.
+    let shown = first["holder"].as_str().expect("a holder");
+    assert_ne!(shown.trim_start_matches("holder_"), "7".repeat(32));
+    assert_eq!(project.run(&["lease", "acquire", "mine", "--holder", shown]).code, 2);
+    let guessed = shown.replace("holder_", "holderkey_");
+    let refused = project.refused(&["lease", "acquire", "mine", "--holder", &guessed, "--json"]);
+    assert_eq!(refused.error()["code"], "lease_held", "{refused:?}");
 }
 
 #[test]

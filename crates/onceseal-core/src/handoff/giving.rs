@@ -7,7 +7,7 @@ use crate::code::Code;
 use crate::handoff::event::{Accepted, HandoffState, Prepared, PreparedSealed, Withdrawn};
 use crate::handoff::row::{HandoffRow, prepared_key};
 use crate::hash::Hash;
-use crate::id::HolderId;
+use crate::id::HolderKey;
 use crate::journal::{Body, Refs};
 use crate::json::{self, Limits, Value};
 use crate::lease::{self, Lease, LeaseRow, Resource};
@@ -56,7 +56,7 @@ pub struct AcceptHandoff {
     /// The receipt's digest.
     pub receipt: Hash,
     /// Who accepts it: random for each process.
-    pub holder: HolderId,
+    pub holder: HolderKey,
     /// The new lease, unless it is renewed.
     pub length: Span,
     /// Who asks.
@@ -154,12 +154,13 @@ pub(crate) fn accept(case: &mut Case<'_>, accept: &AcceptHandoff) -> Result<Repl
         Err(code) => return Ok(code.into()),
     };
     let lease = leases(case, resource)?;
+    let holder = case.pinned.tenant.holder(*holder);
     match row.state {
         HandoffState::Prepared => {}
         // An answer that was lost is given again.
-        HandoffState::Accepted if row.holder == Some(*holder) => {
+        HandoffState::Accepted if row.holder == Some(holder) => {
             let own =
-                lease.and_then(|lease| lease.live(case.now).find(|live| live.holder == *holder).cloned());
+                lease.and_then(|lease| lease.live(case.now).find(|live| live.holder == holder).cloned());
             let own = own.map(|own| lease::now(case, resource, &own));
             return Ok(own.map_or(Code::HandoffOver.into(), |own| Reply::Lease(Box::new(own))));
         }
@@ -175,12 +176,12 @@ pub(crate) fn accept(case: &mut Case<'_>, accept: &AcceptHandoff) -> Result<Repl
             Some(_) => {}
         }
     }
-    let given = match lease::hand_over(case, resource, *holder, *length)? {
+    let given = match lease::hand_over(case, resource, holder, *length)? {
         Ok(given) => given,
         Err(held) => return Ok(held.into()),
     };
     let by = AskedBy { agent: Some(principal.agent.clone()), user: principal.user.clone() };
-    let data = Accepted { fence: given.lease.fence, holder: *holder };
+    let data = Accepted { fence: given.lease.fence, holder };
     case.record(stream, Refs::NONE, Body::HandoffAccepted(data, by));
     Ok(Reply::Lease(Box::new(given)))
 }

@@ -4,7 +4,7 @@ use crate::approval::{Identity, unheard};
 use crate::case::Case;
 use crate::code::Code;
 use crate::hash::Hash;
-use crate::id::HolderId;
+use crate::id::{HolderId, HolderKey};
 use crate::journal::{Body, Refs};
 use crate::lease::Resource;
 use crate::lease::event::{Preempted, Taken, TakenSealed};
@@ -23,7 +23,7 @@ pub struct AcquireLease {
     /// What is taken.
     pub resource: Resource,
     /// Who takes it: random for each process, so that none is taken for another.
-    pub holder: HolderId,
+    pub holder: HolderKey,
     /// For how long, unless it is renewed.
     pub length: Span,
     /// Whether others may hold it too who take it so.
@@ -58,10 +58,11 @@ pub(crate) fn acquire(case: &mut Case<'_>, acquire: &AcquireLease) -> Result<Rep
             Some(_) => {}
         }
     }
+    let holder = case.pinned.tenant.holder(*holder);
     let stream = stream(case.pinned, resource);
     let row = case.view.lease(&stream)?;
     // Whoever holds it already gets what it has, if that is not less than is asked.
-    let is_own = |live: &&Holder| live.holder == *holder && (*shared || !live.shared);
+    let is_own = |live: &&Holder| live.holder == holder && (*shared || !live.shared);
     let own = row.and_then(|row| row.live(case.now).find(is_own));
     if let (Some(own), None) = (own, preempt) {
         return Ok(Reply::Lease(Box::new(now(case, resource, own))));
@@ -83,7 +84,7 @@ pub(crate) fn acquire(case: &mut Case<'_>, acquire: &AcquireLease) -> Result<Rep
             case.record(*met, Refs::NONE, Body::LeasePreempted(Preempted { proof: person.proof }, said));
         }
     }
-    let taken = Holder { fence, holder: *holder, shared: *shared, until: case.now + *length };
+    let taken = Holder { fence, holder, shared: *shared, until: case.now + *length };
     Ok(Reply::Lease(Box::new(give(case, resource, &taken))))
 }
 

@@ -3,7 +3,7 @@
 
 use crate::case::Case;
 use crate::code::Code;
-use crate::id::HolderId;
+use crate::id::HolderKey;
 use crate::journal::{Body, Nothing, Refs};
 use crate::lease::{self, Lease, Resource};
 use crate::limits;
@@ -22,7 +22,7 @@ pub struct TryRoute {
     /// What names the endpoint everywhere: the fingerprint of how it is reached.
     pub destination: String,
     /// Who tries it: random for each process.
-    pub holder: HolderId,
+    pub holder: HolderKey,
     /// How long a probe may take.
     pub length: Span,
 }
@@ -59,7 +59,7 @@ pub(crate) fn try_it(case: &mut Case<'_>, wish: &TryRoute) -> Result<Reply, Halt
             let detail = Some(format!("until {until}"));
             Ok(Refusal { detail, ..Refusal::new(Code::RouteOpen) }.into())
         }
-        Way::Probe => match lease::hand_over(case, &resource, *holder, *length)? {
+        Way::Probe => match lease::hand_over(case, &resource, case.pinned.tenant.holder(*holder), *length)? {
             Err(held) => Ok(held.into()),
             Ok(given) => {
                 let by = case.pinned.tenant.lease(&resource.to_string());

@@ -3,7 +3,7 @@
 use crate::action::Principal;
 use crate::case::Case;
 use crate::code::Code;
-use crate::id::{HolderId, RunId};
+use crate::id::{HolderKey, RunId};
 use crate::journal::{Body, Refs};
 use crate::lease::{self, Resource};
 use crate::limits;
@@ -23,7 +23,7 @@ pub struct TakeTask {
     /// The run.
     pub run: RunId,
     /// Who takes it: random for each process.
-    pub holder: HolderId,
+    pub holder: HolderKey,
     /// The lease on it, unless it is renewed.
     pub length: Span,
     /// Who works on it.
@@ -104,12 +104,13 @@ fn begin(
     let Some(text) = case.view.payload(stream, task.spec_at)?.map(|payload| payload.text.clone()) else {
         return Ok(Code::Erased.into());
     };
-    let lease = match lease::hand_over(case, &Resource::Task(*run, id.clone()), *holder, *length)? {
+    let holder = case.pinned.tenant.holder(*holder);
+    let lease = match lease::hand_over(case, &Resource::Task(*run, id.clone()), holder, *length)? {
         Ok(lease) => lease,
         Err(held) => return Ok(held.into()),
     };
     let by = AskedBy { agent: Some(principal.agent.clone()), user: principal.user.clone() };
-    let data = TaskTaken { fence: lease.lease.fence, holder: *holder };
+    let data = TaskTaken { fence: lease.lease.fence, holder };
     case.record(stream, Refs::NONE, Body::TaskTaken(data, by));
     let phase = task.phase_name().to_owned();
     Ok(Reply::Task(Box::new(TaskNow { lease, task: id, phase, spec: text })))

@@ -5,7 +5,7 @@ use onceseal_core::stream::StreamId;
 
 use crate::ghost::{ALONE, FENCES, FINAL, Grant, KEPT, OUTCOME, OVER, Over, RUN};
 use crate::ledger::{now, ticks};
-use crate::protocol::{Protocol, State, holder};
+use crate::protocol::{Protocol, State};
 use crate::steps::OUTCOMES;
 
 impl Protocol {
@@ -45,7 +45,7 @@ impl Protocol {
                 let as_told = |grant: &Grant| {
                     kept.is_some_and(|kept| {
                         (kept.holder, kept.shared, ticks(kept.until))
-                            == (holder(grant.holder), grant.shared, grant.until)
+                            == (self.holder(grant), grant.shared, grant.until)
                     })
                 };
                 match grant.over {

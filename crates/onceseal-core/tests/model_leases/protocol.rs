@@ -6,7 +6,7 @@ use std::sync::Arc;
 use onceseal_core::action::Principal;
 use onceseal_core::command::{Command, Nonce, Stamped};
 use onceseal_core::hash::BlindingKey;
-use onceseal_core::id::{HolderId, RootId, RunId};
+use onceseal_core::id::{HolderId, HolderKey, RootId, RunId};
 use onceseal_core::lease::{Lease, Resource};
 use onceseal_core::run::{Definition, StartRun, Subject};
 use onceseal_core::stream::{StreamId, Tenant};
@@ -143,7 +143,12 @@ impl Protocol {
 
     pub(crate) fn lease(&self, resource: usize, grant: &Grant) -> Lease {
         let of = self.resources[resource].clone();
-        Lease::handed_on(of, grant.fence, holder(grant.holder), grant.token)
+        Lease::handed_on(of, grant.fence, self.holder(grant), grant.token)
+    }
+
+    /// Whoever was given it, as rows name it.
+    pub(crate) fn holder(&self, grant: &Grant) -> HolderId {
+        self.pinned.tenant.holder(holder(grant.holder))
     }
 
     fn uses(&self) -> Vec<Use> {
@@ -155,8 +160,8 @@ impl Protocol {
     }
 }
 
-pub(crate) const fn holder(n: u8) -> HolderId {
-    HolderId([n + 1; 16])
+pub(crate) const fn holder(n: u8) -> HolderKey {
+    HolderKey([n + 1; 16])
 }
 
 pub(crate) fn stamp(command: Command) -> Stamped {

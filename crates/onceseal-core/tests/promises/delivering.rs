@@ -8,7 +8,7 @@ use onceseal_core::approval::{Said, Status};
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::hash::Hash;
-use onceseal_core::id::{ActionId, ApprovalId, HolderId, RootId, RunId};
+use onceseal_core::id::{ActionId, ApprovalId, HolderKey, RootId, RunId};
 use onceseal_core::journal::Row;
 use onceseal_core::lease::{AcquireLease, Resource};
 use onceseal_core::reply::{Refusal, Reply, RunNow};
@@ -269,7 +269,7 @@ fn nothing_is_bound_that_has_no_place() {
     assert_eq!(refuse(&mut world, binding(run, vec![of.clone()], "-")).code, Code::RequestIdInvalid);
     // Under a lease on something else, or one that is over.
     let mut lease = |resource: Resource| {
-        let (holder, length) = (HolderId([1; 16]), Span::minutes(1));
+        let (holder, length) = (HolderKey([1; 16]), Span::minutes(1));
         let take = AcquireLease { resource, holder, length, shared: false, preempt: None };
         match world.run(Command::AcquireLease(Box::new(take))) {
             Reply::Lease(now) => now.lease,

@@ -3,7 +3,7 @@
 
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
-use onceseal_core::id::HolderId;
+use onceseal_core::id::HolderKey;
 use onceseal_core::journal::Row;
 use onceseal_core::lease::{Lease, RenewLease, Resource};
 use onceseal_core::reply::{LeaseNow, Reply};
@@ -14,21 +14,21 @@ use crate::world::World;
 use crate::{pay_world, refused};
 
 const ENDPOINT: &str = "sha256:fingerprint";
-const ONE: HolderId = HolderId([1; 16]);
-const TWO: HolderId = HolderId([2; 16]);
+const ONE: HolderKey = HolderKey([1; 16]);
+const TWO: HolderKey = HolderKey([2; 16]);
 const MINUTE: Span = Span::minutes(1);
 const ILL: Health = Health::Ill { spread: 127 };
 const FREE: Reply = Reply::Done { changed: false };
 
 trait Endpoints {
-    fn try_it(&mut self, holder: HolderId) -> Reply;
+    fn try_it(&mut self, holder: HolderKey) -> Reply;
     fn report(&mut self, health: Health, under: Option<&Lease>) -> Reply;
     fn until(&self) -> Option<Timestamp>;
     fn fail(&mut self) -> Timestamp;
 }
 
 impl Endpoints for World<'_> {
-    fn try_it(&mut self, holder: HolderId) -> Reply {
+    fn try_it(&mut self, holder: HolderKey) -> Reply {
         let destination = ENDPOINT.to_owned();
         self.run(Command::TryRoute(TryRoute { destination, holder, length: MINUTE }))
     }
@@ -110,9 +110,10 @@ fn a_probe_that_takes_longer_is_renewed_and_nobody_else_speaks_for_it() {
     world.run(Command::RenewLease(RenewLease { lease: held.lease.clone(), length: Span::minutes(9) }));
     world.now = world.now + Span::minutes(8);
     assert_eq!(refused(world.try_it(TWO)).code, Code::RouteOpen);
-    let forged = Lease::handed_on(held.lease.resource.clone(), held.lease.fence, ONE, [0; 16]);
+    let forged = Lease::handed_on(held.lease.resource.clone(), held.lease.fence, held.lease.holder, [0; 16]);
     assert_eq!(refused(world.report(Health::Well, Some(&forged))).code, Code::LeaseFenced);
-    let elsewhere = Lease::handed_on(Resource::Name("a".to_owned()), 1, ONE, held.lease.token());
+    let elsewhere =
+        Lease::handed_on(Resource::Name("a".to_owned()), 1, held.lease.holder, held.lease.token());
     assert_eq!(refused(world.report(Health::Well, Some(&elsewhere))).code, Code::LeaseFenced);
     world.report(Health::Well, Some(&held.lease));
     assert_eq!(world.until(), None);

@@ -5,7 +5,7 @@ use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::handoff::{AcceptHandoff, Giver, PrepareHandoff, WithdrawHandoff};
 use onceseal_core::hash::Hash;
-use onceseal_core::id::HolderId;
+use onceseal_core::id::HolderKey;
 use onceseal_core::lease::{AcquireLease, InterruptLease, Lease, RenewLease, Resource};
 use onceseal_core::reply::{LeaseNow, Reply};
 use onceseal_core::time::Span;
@@ -14,9 +14,9 @@ use crate::calls::identity;
 use crate::world::World;
 use crate::{pay_world, refused};
 
-const OLD: HolderId = HolderId([1; 16]);
-const NEW: HolderId = HolderId([2; 16]);
-const OTHER: HolderId = HolderId([3; 16]);
+const OLD: HolderKey = HolderKey([1; 16]);
+const NEW: HolderKey = HolderKey([2; 16]);
+const OTHER: HolderKey = HolderKey([3; 16]);
 const MINUTE: Span = Span::minutes(1);
 const R1: Hash = Hash([1; 32]);
 const R2: Hash = Hash([2; 32]);
@@ -30,15 +30,15 @@ fn operator() -> Giver {
 }
 
 trait HandOver {
-    fn take(&mut self, holder: HolderId, shared: bool) -> LeaseNow;
+    fn take(&mut self, holder: HolderKey, shared: bool) -> LeaseNow;
     fn hand_over(&mut self, receipt: Hash, facts: &str, by: Giver) -> Reply;
-    fn accept(&mut self, receipt: Hash, holder: HolderId) -> Reply;
+    fn accept(&mut self, receipt: Hash, holder: HolderKey) -> Reply;
     fn withdraw(&mut self, receipt: Hash, by: Giver) -> Reply;
     fn renew(&mut self, lease: &Lease) -> Reply;
 }
 
 impl HandOver for World<'_> {
-    fn take(&mut self, holder: HolderId, shared: bool) -> LeaseNow {
+    fn take(&mut self, holder: HolderKey, shared: bool) -> LeaseNow {
         let take = AcquireLease { resource: resource(), holder, length: MINUTE, shared, preempt: None };
         held(self.run(Command::AcquireLease(Box::new(take))))
     }
@@ -49,7 +49,7 @@ impl HandOver for World<'_> {
         self.run(Command::PrepareHandoff(Box::new(prepare)))
     }
 
-    fn accept(&mut self, receipt: Hash, holder: HolderId) -> Reply {
+    fn accept(&mut self, receipt: Hash, holder: HolderKey) -> Reply {
         let (length, principal) = (MINUTE, Principal::agent("next"));
         let accept = AcceptHandoff { resource: resource(), receipt, holder, length, principal };
         self.run(Command::AcceptHandoff(accept))
@@ -139,8 +139,9 @@ fn a_handoff_outlives_the_lease_of_whoever_prepared_it() {
 fn nobody_hands_over_what_is_not_theirs() {
     let mut world = pay_world();
     let mine = world.take(OLD, true);
-    let forged = Lease::handed_on(resource(), 1, OLD, [0; 16]);
-    let elsewhere = Lease::handed_on(Resource::Name("b".to_owned()), 1, OLD, mine.lease.token());
+    let forged = Lease::handed_on(resource(), 1, mine.lease.holder, [0; 16]);
+    let elsewhere =
+        Lease::handed_on(Resource::Name("b".to_owned()), 1, mine.lease.holder, mine.lease.token());
     for lease in [forged, elsewhere] {
         assert_eq!(refused(world.hand_over(R1, "{}", Giver::Holder(lease))).code, Code::LeaseFenced);
     }

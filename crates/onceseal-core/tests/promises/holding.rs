@@ -6,7 +6,7 @@ use std::sync::Arc;
 use onceseal_core::action::Principal;
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
-use onceseal_core::id::{HolderId, RootId, RunId};
+use onceseal_core::id::{HolderKey, RootId, RunId};
 use onceseal_core::journal::Row;
 use onceseal_core::lease::{
     AcquireLease, CommitLease, InterruptLease, Lease, LeaseRow, Preempt, RenewLease, Resource,
@@ -20,8 +20,8 @@ use crate::calls::identity;
 use crate::world::World;
 use crate::{pay_world, refused};
 
-const ONE: HolderId = HolderId([1; 16]);
-const TWO: HolderId = HolderId([2; 16]);
+const ONE: HolderKey = HolderKey([1; 16]);
+const TWO: HolderKey = HolderKey([2; 16]);
 const MINUTE: Span = Span::minutes(1);
 
 fn name() -> Resource {
@@ -32,7 +32,7 @@ fn path(text: &str) -> Resource {
     Resource::parse(&format!("root/{}/path/{text}", RootId([2; 16]))).expect("a path")
 }
 
-fn take(resource: &Resource, holder: HolderId) -> AcquireLease {
+fn take(resource: &Resource, holder: HolderKey) -> AcquireLease {
     AcquireLease { resource: resource.clone(), holder, length: MINUTE, shared: false, preempt: None }
 }
 
@@ -103,7 +103,7 @@ fn one_holds_a_resource_to_its_last_moment_and_the_next_has_a_higher_fence() {
     assert_eq!((first.lease.fence, first.until), (1, world.now + MINUTE));
     let busy = refused(world.take(take(&name(), TWO)));
     let other = busy.held.expect("who has it").by;
-    assert_eq!((busy.code, other.holder, other.until), (Code::LeaseHeld, ONE, first.until));
+    assert_eq!((busy.code, other.holder, other.until), (Code::LeaseHeld, first.lease.holder, first.until));
     world.now = first.until;
     assert_eq!(refused(world.take(take(&name(), TWO))).code, Code::LeaseHeld, "the end belongs to it");
     held(world.renew(&first.lease, Span::seconds(1)));
@@ -120,17 +120,29 @@ fn one_holds_a_resource_to_its_last_moment_and_the_next_has_a_higher_fence() {
 }
 
 #[test]
+fn the_holder_that_everybody_is_told_of_gives_nobody_its_lease() {
+    let mut world = pay_world();
+    let first = held(world.take(take(&name(), ONE)));
+    let told = refused(world.take(take(&name(), TWO))).held.expect("who has it").by.holder;
+    assert_eq!(told, first.lease.holder);
+    assert_ne!(told.0, ONE.0);
+    assert_eq!(refused(world.take(take(&name(), HolderKey(told.0)))).code, Code::LeaseHeld);
+    assert!(!format!("{:?}", take(&name(), ONE)).contains(&ONE.to_string()), "nor does a line of a log");
+    world.check();
+}
+
+#[test]
 fn whoever_holds_it_gets_what_it_has_and_nobody_else_can_name_it() {
     let mut world = pay_world();
     let first = held(world.take(take(&name(), ONE)));
     world.now = world.now + Span::seconds(9);
     assert_eq!(held(world.take(take(&name(), ONE))), first, "not for longer");
-    let guessed = Lease::handed_on(name(), 1, ONE, [0; 16]);
-    let another = Lease::handed_on(name(), 1, TWO, first.lease.token());
+    let guessed = Lease::handed_on(name(), 1, first.lease.holder, [0; 16]);
+    let another = Lease::handed_on(name(), 1, world.pinned.tenant.holder(TWO), first.lease.token());
     for lease in [guessed, another] {
         assert_eq!(refused(world.renew(&lease, MINUTE)).code, Code::LeaseFenced);
     }
-    let handed_on = Lease::handed_on(name(), 1, ONE, first.lease.token());
+    let handed_on = Lease::handed_on(name(), 1, first.lease.holder, first.lease.token());
     held(world.renew(&handed_on, MINUTE));
     world.check();
 }
@@ -142,7 +154,7 @@ fn shared_leases_stand_beside_each_other_and_beside_no_other() {
     let one = held(world.take(shared(ONE)));
     let two = held(world.take(shared(TWO)));
     assert_eq!((one.lease.fence, two.lease.fence), (1, 2));
-    let three = HolderId([3; 16]);
+    let three = HolderKey([3; 16]);
     assert_eq!(refused(world.take(take(&name(), three))).code, Code::LeaseHeld);
     assert_eq!(world.give_up(&one.lease), Reply::Done { changed: true });
     assert_eq!(refused(world.take(take(&name(), three))).code, Code::LeaseHeld, "the other is left");
@@ -176,7 +188,7 @@ fn an_outcome_is_final_and_outlives_the_leases_that_follow() {
     let second = held(world.take(take(&name(), TWO)));
     assert_eq!(world.commit(&first.lease, r#"{"done":true}"#), Reply::Done { changed: false });
     assert_eq!(refused(world.commit(&first.lease, "{}")).code, Code::OutcomeFinal);
-    let guessed = Lease::handed_on(name(), 1, ONE, [0; 16]);
+    let guessed = Lease::handed_on(name(), 1, first.lease.holder, [0; 16]);
     assert_eq!(refused(world.commit(&guessed, r#"{"done":true}"#)).code, Code::LeaseFenced);
     held(world.renew(&second.lease, MINUTE));
     world.check();
@@ -321,7 +333,10 @@ fn whoever_shares_a_resource_does_not_have_it_alone_by_asking_again() {
     let shared = AcquireLease { shared: true, ..take(&name(), ONE) };
     let own = held(world.take(shared.clone()));
     let refusal = refused(world.take(take(&name(), ONE)));
-    assert_eq!((refusal.code, refusal.held.expect("who").by.holder), (Code::LeaseHeld, ONE));
+    assert_eq!(
+        (refusal.code, refusal.held.expect("who").by.holder),
+        (Code::LeaseHeld, world.pinned.tenant.holder(ONE))
+    );
     assert_eq!(held(world.take(shared)).lease, own.lease);
     world.give_up(&own.lease);
     let alone = held(world.take(take(&name(), ONE)));

@@ -7,7 +7,7 @@ use onceseal_core::action::Principal;
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::hash::Hash;
-use onceseal_core::id::{HolderId, RootId, RunId};
+use onceseal_core::id::{HolderKey, RootId, RunId};
 use onceseal_core::journal::Row;
 use onceseal_core::json::{self, Limits, Value};
 use onceseal_core::lease::{AcquireLease, CommitLease, InterruptLease, Lease, Resource};
@@ -88,7 +88,7 @@ impl Job<'_> {
     }
 
     pub(crate) fn try_take(&mut self, holder: u8) -> Reply {
-        let (holder, principal) = (HolderId([holder; 16]), Principal::agent("worker"));
+        let (holder, principal) = (HolderKey([holder; 16]), Principal::agent("worker"));
         self.world.run(Command::TakeTask(TakeTask { run: self.run, holder, length: MINUTE, principal }))
     }
 
@@ -294,7 +294,7 @@ fn however_many_tasks_somebody_holds_before_they_are_taken_the_next_one_is_found
     let tasks: Vec<_> = (0..40).map(|at| format!(r#"{{"id":"t{at}"}}"#)).collect();
     let mut job = Job::with(&format!(r#"{{"capacity":9,"tasks":[{}]}}"#, tasks.join(",")));
     for at in 0..39 {
-        let (resource, holder) = (Resource::Task(job.run, format!("t{at}")), HolderId([9; 16]));
+        let (resource, holder) = (Resource::Task(job.run, format!("t{at}")), HolderKey([9; 16]));
         let take = AcquireLease { resource, holder, length: MINUTE, shared: false, preempt: None };
         assert!(matches!(job.world.run(Command::AcquireLease(Box::new(take))), Reply::Lease(_)));
     }

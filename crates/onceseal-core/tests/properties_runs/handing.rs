@@ -6,7 +6,7 @@ use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::handoff::{AcceptHandoff, Giver, HandoffState, PrepareHandoff, WithdrawHandoff};
 use onceseal_core::hash::Hash;
-use onceseal_core::id::HolderId;
+use onceseal_core::id::HolderKey;
 use onceseal_core::journal::Row;
 use onceseal_core::lease::Resource;
 use onceseal_core::time::Span;
@@ -47,7 +47,7 @@ impl Play<'_> {
             Handing::Accept { run, receipt: number, holder, seconds } => {
                 let run = self.prepared(run, number);
                 let said = self.naive.accept(run, number % RECEIPTS, holder, seconds);
-                let (resource, holder) = (Resource::Run(self.runs[run]), HolderId([holder; 16]));
+                let (resource, holder) = (Resource::Run(self.runs[run]), HolderKey([holder; 16]));
                 let (length, principal) = (Span::seconds(seconds), Principal::agent("next"));
                 let receipt = receipt(number);
                 (Command::AcceptHandoff(AcceptHandoff { resource, receipt, holder, length, principal }), said)
@@ -74,7 +74,7 @@ impl Play<'_> {
             let found = match self.world.row(&self.world.pinned.tenant.handoff(receipt(number))) {
                 Some(Row::Handoff(row)) => {
                     let stage = match (row.state, row.holder) {
-                        (HandoffState::Accepted, Some(holder)) => Stage::Accepted(holder.0[0]),
+                        (HandoffState::Accepted, Some(holder)) => Stage::Accepted(self.holder(holder)),
                         (HandoffState::Withdrawn, _) => Stage::Withdrawn,
                         _ => Stage::Prepared,
                     };

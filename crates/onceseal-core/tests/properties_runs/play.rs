@@ -7,7 +7,7 @@ use onceseal_core::action::{Action, Principal};
 use onceseal_core::approval::{Identity, Proof};
 use onceseal_core::command::Command;
 use onceseal_core::hash::Hash;
-use onceseal_core::id::{HolderId, RootId, RunId};
+use onceseal_core::id::{HolderId, HolderKey, RootId, RunId};
 use onceseal_core::journal::{Head, Row};
 use onceseal_core::lease::{
     AcquireLease, CommitLease, InterruptLease, Lease, LeaseRow, Preempt, RenewLease, Resource,
@@ -151,7 +151,7 @@ impl<'r> Play<'r> {
                     },
                     reason: "stuck".to_owned(),
                 });
-                let (resource, holder) = (Resource::Run(self.id(run)), HolderId([holder; 16]));
+                let (resource, holder) = (Resource::Run(self.id(run)), HolderKey([holder; 16]));
                 let length = Span::seconds(seconds);
                 let take = AcquireLease { resource, holder, length, shared, preempt };
                 Some((Command::AcquireLease(Box::new(take)), said))
@@ -288,7 +288,7 @@ impl<'r> Play<'r> {
             Reply::Lease(now) => {
                 let Resource::Run(id) = now.lease.resource else { panic!("no run: {now:?}") };
                 let run = self.runs.iter().position(|run| *run == id).expect("a run");
-                let (fence, holder) = (now.lease.fence, now.lease.holder.0[0]);
+                let (fence, holder) = (now.lease.fence, self.holder(now.lease.holder));
                 if !self.leases.iter().any(|(_, lease)| *lease == now.lease) {
                     self.leases.push((run, now.lease));
                 }
@@ -347,6 +347,11 @@ impl<'r> Play<'r> {
         }
     }
 
+    /// Which of the three that ask it is; none of them is 9.
+    pub(crate) fn holder(&self, id: HolderId) -> u8 {
+        (0..3).find(|n| self.world.pinned.tenant.holder(HolderKey([*n; 16])) == id).unwrap_or(9)
+    }
+
     fn held(&self, run: usize) -> (u64, Vec<Held>, Vec<u64>) {
         let Some(Row::Lease(LeaseRow { fence, holders, outcomes, .. })) =
             self.world.row(&self.lease_stream(run))
@@ -355,7 +360,7 @@ impl<'r> Play<'r> {
         };
         let held = holders.iter().map(|it| Held {
             fence: it.fence,
-            holder: it.holder.0[0],
+            holder: self.holder(it.holder),
             shared: it.shared,
             until: second(it.until),
         });

@@ -9,7 +9,7 @@ use onceseal_core::approval::Identity;
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::hash::Hash;
-use onceseal_core::id::{HolderId, RootId, RunId};
+use onceseal_core::id::{HolderKey, RootId, RunId};
 use onceseal_core::json::{self, Limits, Value};
 use onceseal_core::lease::Lease;
 use onceseal_core::reply::Reply;
@@ -119,7 +119,7 @@ impl Play {
     /// Takes the next task by the rules.
     pub(crate) fn take_alone(&mut self) -> Option<usize> {
         let take =
-            TakeTask { run: self.run, holder: HolderId([1; 16]), length: LENGTH, principal: principal() };
+            TakeTask { run: self.run, holder: HolderKey([1; 16]), length: LENGTH, principal: principal() };
         match self.world.run(Command::TakeTask(take)) {
             Reply::Task(task) => {
                 let number = task.task[1..].parse().expect("a number");

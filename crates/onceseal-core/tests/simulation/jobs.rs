@@ -10,7 +10,7 @@ use onceseal_core::action::Principal;
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::hash::Hash;
-use onceseal_core::id::{HolderId, RootId, RunId};
+use onceseal_core::id::{HolderKey, RootId, RunId};
 use onceseal_core::journal::Row;
 use onceseal_core::lease::{AcquireLease, InterruptLease, Lease, RenewLease, Resource};
 use onceseal_core::reply::{Reply, RunNow, TaskNow};
@@ -171,10 +171,10 @@ impl<'r> Jobs<'r> {
         format!("r{}", self.requests)
     }
 
-    fn holder(&self, at: usize) -> HolderId {
+    fn holder(&self, at: usize) -> HolderKey {
         let mut id = [0; 16];
         (id[0], id[1]) = (at as u8 + 1, self.actors[at].starts);
-        HolderId(id)
+        HolderKey(id)
     }
 
     /// Asks again what was not answered: it must be the first answer.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use onceseal_core::command::Command;
 use onceseal_core::decide::evolve;
 use onceseal_core::hash::Hash;
-use onceseal_core::id::{HolderId, RootId, RunId};
+use onceseal_core::id::{HolderKey, RootId, RunId};
 use onceseal_core::journal::{Body, Event, Nothing, Refs, Row};
 use onceseal_core::json::{self, Limits};
 use onceseal_core::lease::{AcquireLease, Resource};
@@ -63,7 +63,7 @@ fn happen(play: &mut Play<'_>, at: usize, event: &Vector) {
         "delivery-bound" => "bindDelivery",
         "state-transitioned" => "transition",
         "operation-interrupted" => {
-            let (resource, holder) = (Resource::Run(run.expect("a run")), HolderId([1; 16]));
+            let (resource, holder) = (Resource::Run(run.expect("a run")), HolderKey([1; 16]));
             let stream = play.world.pinned.tenant.lease(&resource.to_string());
             let length = Span::seconds(1);
             let take = AcquireLease { resource, holder, length, shared: false, preempt: None };

@@ -8,7 +8,7 @@ use onceseal_core::approval::{Identity, Proof};
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::hash::Hash;
-use onceseal_core::id::HolderId;
+use onceseal_core::id::HolderKey;
 use onceseal_core::journal::{Body, Row};
 use onceseal_core::lease::{AcquireLease, CommitLease, InterruptLease, Lease, Preempt, RenewLease, Resource};
 use onceseal_core::reply::{LeaseNow, Reply};
@@ -71,11 +71,11 @@ const ADAPTED: &[Adapted] = &[
     ("closed store", 5, "0", OPEN),
 ];
 
-fn holder(operation: &Vector) -> HolderId {
+fn holder(operation: &Vector) -> HolderKey {
     let operation = operation.as_str().expect("an operation id");
     let mut id = [0; 16];
     id.copy_from_slice(&Hash::of("an operation id as a holder\n", &[operation.as_bytes()]).0[..16]);
-    HolderId(id)
+    HolderKey(id)
 }
 
 /// A length; there is no negative one.
@@ -167,7 +167,8 @@ impl<'r> Leases<'r> {
         let token = self.tokens.iter().position(|token| *token == lease.token()).expect("it was put there");
         let (run, _) =
             self.play.runs.iter().find(|(_, run)| Resource::Run(**run) == lease.resource).expect("a run");
-        assert_eq!(lease.holder, holder(&json!("op")), "nobody else is handed one");
+        let own = self.play.world.pinned.tenant.holder(holder(&json!("op")));
+        assert_eq!(lease.holder, own, "nobody else is handed one");
         format!("{run} op T{} until {}", token + 1, seconds(until))
     }
 
@@ -225,7 +226,8 @@ impl<'r> Leases<'r> {
 
     /// What a reader learns at this moment of the newest lease that somebody had.
     fn inspect(&self, args: &Vector) -> String {
-        let (world, holder) = (&self.play.world, holder(&args[1]));
+        let world = &self.play.world;
+        let holder = world.pinned.tenant.holder(holder(&args[1]));
         let resource = Resource::Run(self.play.run_of(&args[0]));
         let stream = world.pinned.tenant.lease(&resource.to_string());
         let Some(Row::Lease(row)) = world.row(&stream) else { return "null".to_owned() };

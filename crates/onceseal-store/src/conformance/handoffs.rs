@@ -7,7 +7,7 @@ use onceseal_core::handoff::{
     AcceptHandoff, Giver, HandoffRow, HandoffState, PrepareHandoff, WithdrawHandoff,
 };
 use onceseal_core::hash::Hash;
-use onceseal_core::id::HolderId;
+use onceseal_core::id::HolderKey;
 use onceseal_core::journal::Row;
 use onceseal_core::lease::{AcquireLease, Lease, RenewLease, Resource};
 use onceseal_core::reply::{LeaseNow, Reply};
@@ -38,7 +38,7 @@ fn resource() -> Resource {
 }
 
 fn taking(n: u8) -> Command {
-    let (resource, holder) = (resource(), HolderId([n; 16]));
+    let (resource, holder) = (resource(), HolderKey([n; 16]));
     Command::AcquireLease(Box::new(AcquireLease {
         resource,
         holder,
@@ -59,7 +59,7 @@ fn preparing(receipt: Hash, facts: &str, by: Giver) -> Command {
 }
 
 fn accepting(receipt: Hash, n: u8) -> Command {
-    let (holder, principal) = (HolderId([n; 16]), Principal::agent("next"));
+    let (holder, principal) = (HolderKey([n; 16]), Principal::agent("next"));
     Command::AcceptHandoff(AcceptHandoff { resource: resource(), receipt, holder, length: MINUTE, principal })
 }
 

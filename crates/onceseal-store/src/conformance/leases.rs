@@ -3,7 +3,7 @@
 use onceseal_core::action::Principal;
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
-use onceseal_core::id::{HolderId, RootId, RunId};
+use onceseal_core::id::{HolderKey, RootId, RunId};
 use onceseal_core::journal::{Kind, Row};
 use onceseal_core::lease::{
     AcquireLease, CommitLease, InterruptLease, Lease, LeaseRow, Preempt, RenewLease, Resource,
@@ -41,8 +41,8 @@ const MINUTE: Span = Span::minutes(1);
 /// After this a lease is over.
 const OVER: Span = Span::micros(60_000_001);
 
-const fn holder(n: u8) -> HolderId {
-    HolderId([n; 16])
+const fn holder(n: u8) -> HolderKey {
+    HolderKey([n; 16])
 }
 
 fn resource(text: &str) -> Result<Resource, Failure> {

@@ -8,7 +8,7 @@ use onceseal_core::action::Principal;
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::hash::Hash;
-use onceseal_core::id::{HolderId, RunId};
+use onceseal_core::id::{HolderKey, RunId};
 use onceseal_core::journal::{Kind, Row};
 use onceseal_core::json::{self, Limits, Value};
 use onceseal_core::lease::Lease;
@@ -53,7 +53,7 @@ fn planning(run: RunId, revision: u64, document: &str) -> Result<Command, Failur
 }
 
 fn taking(run: RunId, n: u8) -> Command {
-    let (holder, principal) = (HolderId([n; 16]), Principal::agent("worker"));
+    let (holder, principal) = (HolderKey([n; 16]), Principal::agent("worker"));
     Command::TakeTask(TakeTask { run, holder, length: MINUTE, principal })
 }
 

@@ -5,7 +5,7 @@ use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::handoff::{AcceptHandoff, Giver, HandoffRow, PrepareHandoff, WithdrawHandoff};
 use onceseal_core::hash::Hash;
-use onceseal_core::id::HolderId;
+use onceseal_core::id::HolderKey;
 use onceseal_core::journal::{Index, Key, Row};
 use onceseal_core::json::{self, Object, Value};
 use onceseal_core::lease::Resource;
@@ -29,7 +29,7 @@ pub struct Handing {
     resource: Resource,
     receipt: Hash,
     principal: Principal,
-    holder: Option<HolderId>,
+    holder: Option<HolderKey>,
     length: Span,
 }
 
@@ -105,9 +105,9 @@ impl Handing {
         Handing { principal, ..self }
     }
 
-    /// Who accepts it, instead of a holder drawn at random. One that accepted it
-    /// before gets the lease that it has.
-    pub fn holder(self, holder: HolderId) -> Handing {
+    /// Who accepts it, instead of a key drawn at random. Whoever names the key
+    /// under which it was accepted gets the lease again.
+    pub fn holder(self, holder: HolderKey) -> Handing {
         Handing { holder: Some(holder), ..self }
     }
 

@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
-use onceseal_core::id::HolderId;
+use onceseal_core::id::HolderKey;
 use onceseal_core::json::{self, Object, Value};
 use onceseal_core::lease::{AcquireLease, CommitLease, InterruptLease, Lease, Preempt, RenewLease, Resource};
 use onceseal_core::reply::{LeaseNow, Reply};
 use onceseal_core::time::Span;
 
 use super::guard::LeaseGuard;
-use crate::chance::random;
+use crate::chance::holder_key;
 use crate::claim::Unclaimed;
 use crate::control::{Control, accepted};
 use crate::error::Error;
@@ -31,7 +31,7 @@ pub(super) const LENGTH: Span = Span::seconds(30);
 pub struct Leasing {
     control: Control,
     resource: Resource,
-    holder: Option<HolderId>,
+    holder: Option<HolderKey>,
     length: Span,
     shared: bool,
     preempt: Option<Preempt>,
@@ -67,10 +67,11 @@ impl Leasing {
         Leasing { shared: true, ..self }
     }
 
-    /// Who takes it, instead of a holder drawn at random. Whoever holds the
-    /// resource under this name gets the lease that it has: two parts of a program
-    /// that name one holder do not exclude each other.
-    pub fn holder(self, holder: HolderId) -> Leasing {
+    /// Who takes it, instead of a key drawn at random ([`holder_key`]). Whoever names
+    /// the key under which the resource was taken gets the lease again: it is told
+    /// to nobody, and two parts of a program that share one do not exclude each
+    /// other.
+    pub fn holder(self, holder: HolderKey) -> Leasing {
         Leasing { holder: Some(holder), ..self }
     }
 
@@ -117,14 +118,14 @@ impl Leasing {
 /// at random.
 pub(super) async fn handed_out(
     control: &Control,
-    holder: Option<HolderId>,
-    command: impl FnOnce(HolderId) -> Command,
+    holder: Option<HolderKey>,
+    command: impl FnOnce(HolderKey) -> Command,
 ) -> Result<Reply, Error> {
     if let Some(holder) = holder {
         // What it had before is not given back because this wait was given up.
         return control.submit(command(holder)).await;
     }
-    let command = command(HolderId(random()?));
+    let command = command(holder_key()?);
     let reply = Unclaimed::new(&control.inner.keeper, control.ticket(command)?).await?;
     control.inner.keeper.recorded();
     Ok(reply)

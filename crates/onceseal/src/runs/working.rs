@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
-use onceseal_core::id::HolderId;
+use onceseal_core::id::HolderKey;
 use onceseal_core::json::Object;
 use onceseal_core::reply::{Reply, RunNow, TaskNow};
 use onceseal_core::task::{Fact, TakeTask, TaskState, TaskTo};
@@ -64,7 +64,7 @@ impl Run {
 #[derive(Clone)]
 pub struct Taking {
     run: Run,
-    holder: Option<HolderId>,
+    holder: Option<HolderKey>,
     length: Span,
     wait: Duration,
 }
@@ -76,8 +76,8 @@ impl Taking {
         Taking { length, ..self }
     }
 
-    /// Who takes it, instead of a holder drawn at random.
-    pub fn holder(self, holder: HolderId) -> Taking {
+    /// Who takes it, instead of a key drawn at random.
+    pub fn holder(self, holder: HolderKey) -> Taking {
         Taking { holder: Some(holder), ..self }
     }
 

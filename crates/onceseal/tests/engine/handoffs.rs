@@ -2,7 +2,7 @@
 
 use onceseal::Control;
 use onceseal::core::hash::Hash;
-use onceseal::core::id::HolderId;
+use onceseal::core::id::HolderKey;
 use onceseal::core::json::Object;
 use onceseal::core::time::Span;
 use onceseal::runs::{Giver, Handing, HandoffState, LeaseGuard, Resource};
@@ -35,7 +35,7 @@ async fn whoever_accepts_holds_the_resource_and_whoever_had_it_is_told() {
         assert_eq!(code(of(control, &resource, 2).prepare(facts(7), holder(&old)).await), "handoff_prepared");
         let prepared = control.prepared_handoff(&resource).expect("readable").expect("one is");
         assert_eq!((prepared.row.state, prepared.facts), (HandoffState::Prepared, Some(facts(7))));
-        let me = HolderId([7; 16]);
+        let me = HolderKey([7; 16]);
         let new = of(control, &resource, 1).holder(me).accept().await.expect("accepted");
         assert!(new.fence() > old.fence());
         let again = of(control, &resource, 1).holder(me).accept_once().await.expect("its own");

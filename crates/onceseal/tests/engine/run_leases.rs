@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use onceseal::core::id::HolderId;
+use onceseal::core::id::HolderKey;
 use onceseal::core::json::Object;
 use onceseal::core::time::Span;
 use onceseal::runs::{LeaseGuard, Preempt, Resource};
@@ -79,7 +79,7 @@ async fn shared_holders_stand_beside_each_other_and_a_named_one_gets_its_own() {
     let (one, other) = (shared().await.expect("taken"), shared().await.expect("taken too"));
     assert!(one.is_shared() && one.fence() != other.fence());
     assert_eq!(code(take(&world.control, name("a")).await), "lease_held");
-    let me = || world.control.lease(name("b")).holder(HolderId([3; 16])).once();
+    let me = || world.control.lease(name("b")).holder(HolderKey([3; 16])).once();
     let (first, again) = (me().await.expect("taken"), me().await.expect("its own"));
     assert_eq!(first.lease, again.lease);
 }

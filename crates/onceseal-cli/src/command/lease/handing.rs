@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use clap::{ArgGroup, Args};
 use onceseal::core::code::Code;
 use onceseal::core::hash::Hash;
-use onceseal::core::id::HolderId;
+use onceseal::core::id::HolderKey;
 use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::core::limits;
 use onceseal::runs::{Giver, Handing, Resource};
 use onceseal::{Control, Error, render};
 
-use super::{Kept, Length, What, fenced, holder, proof, refused, taken};
+use super::{Kept, Length, What, drawn, fenced, holder, proof, refused, taken};
 use crate::command::actions::as_object;
 use crate::command::refused::remarks;
 use crate::command::runs::{Who, digest};
@@ -63,9 +63,9 @@ pub(crate) struct Accept {
     receipt: Hash,
     #[command(flatten)]
     length: Length,
-    /// Who accepts it: whoever accepted it already under this name gets the lease that it has [default: drawn at random]
-    #[arg(long, value_name = "HOLDER", value_parser = holder)]
-    holder: Option<HolderId>,
+    /// Who accepts it: whoever names the key under which it was accepted gets the lease again, so keep it to yourself [default: drawn at random]
+    #[arg(long, value_name = "KEY", value_parser = holder)]
+    holder: Option<HolderKey>,
     #[command(flatten)]
     kept: Kept,
     #[command(flatten)]
@@ -136,10 +136,8 @@ pub(super) fn accept(context: &Context, accept: &Accept) -> Result<ExitCode, Cli
     let control = context.answer()?.ok_or_else(|| CliError::missing(Code::HandoffUnknown))?;
     let resource = accept.what.resource(&control)?;
     let handing = control.handoff(resource.clone(), accept.receipt).by(accept.who.principal());
-    let mut accepting = handing.clone().length(accept.length.length);
-    if let Some(holder) = accept.holder {
-        accepting = accepting.holder(holder);
-    }
+    let key = drawn(accept.holder)?;
+    let accepting = handing.clone().length(accept.length.length).holder(key);
     let now = wait(accepting.accept_once())?.map_err(|error| match error.code() {
         code if code == Code::OutOfBounds.as_str() || code == Code::LeaseHeld.as_str() => {
             refused(error, Some(&accept.what), &accept.length)
@@ -150,7 +148,7 @@ pub(super) fn accept(context: &Context, accept: &Accept) -> Result<ExitCode, Cli
     if let Some(facts) = facts.filter(|_| !context.out.is_json()) {
         context.out.note(&format!("facts: {}", literal(&facts.into())));
     }
-    taken(context, &now, &accept.kept)
+    taken(context, &now, &accept.kept, key)
 }
 
 pub(super) fn withdraw(context: &Context, withdraw: &Withdraw) -> Result<ExitCode, CliError> {

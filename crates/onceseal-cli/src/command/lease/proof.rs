@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use onceseal::core::hash::{read_hex, write_hex};
-use onceseal::core::id::HolderId;
+use onceseal::core::id::{HolderId, HolderKey};
 use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::runs::{Lease, LeaseNow, Resource};
 
@@ -49,7 +49,7 @@ pub(crate) fn text(lease: &Lease) -> String {
 }
 
 /// Writes it to a file that nobody else can read.
-pub(crate) fn write(path: &Path, now: &LeaseNow) -> Result<(), CliError> {
+pub(crate) fn write(path: &Path, now: &LeaseNow, key: HolderKey) -> Result<(), CliError> {
     let mut object = object(now);
     object.insert("schema", SCHEMA);
     let text = json::canonical(&object.into()) + "\n";
@@ -58,8 +58,8 @@ pub(crate) fn write(path: &Path, now: &LeaseNow) -> Result<(), CliError> {
         let message = format!("{} cannot be written: {}", path.display(), error.kind());
         CliError::new("output_failed", message, 2)
             .because("the resource is held until the lease ends by itself")
-            .about("holder", now.lease.holder.to_string())
-            .next(format!("onceseal lease acquire … --holder {} gives the same lease", now.lease.holder))
+            .about("holder_key", key.to_string())
+            .next(format!("onceseal lease acquire … --holder {} gives the same lease", key))
     })
 }
 

@@ -8,12 +8,12 @@ use clap::{ArgGroup, Args};
 use onceseal::Control;
 use onceseal::core::code::Code;
 use onceseal::core::hash::Hash;
-use onceseal::core::id::HolderId;
+use onceseal::core::id::HolderKey;
 use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::core::time::Span;
 use onceseal::runs::{Fact, Lease, Resource, Run, TaskNow, TaskState, TaskTo};
 
-use crate::command::lease::{Kept, Length, Proven, holder, proof, refused};
+use crate::command::lease::{Kept, Length, Proven, drawn, holder, proof, refused};
 use crate::command::list;
 use crate::command::runs::{Asking, Which, Who, digest, earlier, find, unknown};
 use crate::context::{Context, wait};
@@ -37,8 +37,8 @@ pub(crate) struct Take {
     #[arg(long, value_name = "TIME", value_parser = list::span)]
     wait: Option<Span>,
     /// Who takes it [default: drawn at random]
-    #[arg(long, value_name = "HOLDER", value_parser = holder)]
-    holder: Option<HolderId>,
+    #[arg(long, value_name = "KEY", value_parser = holder)]
+    holder: Option<HolderKey>,
     #[command(flatten)]
     kept: Kept,
     #[command(flatten)]
@@ -129,9 +129,8 @@ pub(super) fn take(context: &Context, take: &Take) -> Result<ExitCode, CliError>
     if let Some(patience) = take.wait {
         taking = taking.wait(patience.to_std());
     }
-    if let Some(holder) = take.holder {
-        taking = taking.holder(holder);
-    }
+    let key = drawn(take.holder)?;
+    taking = taking.holder(key);
     let now = wait(taking.once())?.map_err(|error| {
         let error = refused(error, None, &take.length).about("run", run.id().to_string());
         match error.is(Code::NoTask) {
@@ -141,14 +140,20 @@ pub(super) fn take(context: &Context, take: &Take) -> Result<ExitCode, CliError>
             false => error,
         }
     })?;
-    taken(context, &run, &now, &take.kept)
+    taken(context, &run, &now, &take.kept, key)
 }
 
 /// Hands over a task, and what proves the lease on it.
-fn taken(context: &Context, run: &Run, now: &TaskNow, kept: &Kept) -> Result<ExitCode, CliError> {
+fn taken(
+    context: &Context,
+    run: &Run,
+    now: &TaskNow,
+    kept: &Kept,
+    key: HolderKey,
+) -> Result<ExitCode, CliError> {
     let TaskNow { lease, task, phase, spec } = now;
     if let Some(file) = &kept.to {
-        proof::write(file, lease)?;
+        proof::write(file, lease, key)?;
     }
     let mut proven = proof::object(lease);
     if kept.to.is_some() {

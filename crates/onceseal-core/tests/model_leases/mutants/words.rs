@@ -14,7 +14,7 @@ use crate::broken::{Broken, SOUND};
 use crate::executor::Rules;
 use crate::ghost::{ALONE, FENCED, FREE, KEPT, OUTCOME, OVER, TOKEN, VALID};
 use crate::ledger::TICK;
-use crate::protocol::{Bounds, RUN};
+use crate::protocol::{Bounds, RUN, holder};
 
 /// Whoever names the fence and the holder is believed.
 struct Trusting;
@@ -28,11 +28,13 @@ impl Rules for Trusting {
         now: Timestamp,
     ) -> Result<Verdict, Halt> {
         let mut command = command.clone();
-        if let Some(lease) = under(&command.command).cloned() {
+        let known = |id| (0..9).map(holder).find(|key| pinned.tenant.holder(*key) == id);
+        let lease = under(&command.command).cloned();
+        if let Some((lease, holder)) = lease.and_then(|lease| Some((lease.clone(), known(lease.holder)?))) {
             // The holder is told its token when it asks again.
             let ask = AcquireLease {
                 resource: lease.resource.clone(),
-                holder: lease.holder,
+                holder,
                 length: Span::minutes(1),
                 shared: false,
                 preempt: None,

@@ -7,7 +7,7 @@ use onceseal::core::action::Action;
 use onceseal::core::command::Command;
 use onceseal::core::handoff::{AcceptHandoff, Giver, PrepareHandoff, WithdrawHandoff};
 use onceseal::core::hash::Hash;
-use onceseal::core::id::{HolderId, RootId, RunId};
+use onceseal::core::id::{HolderKey, RootId, RunId};
 use onceseal::core::lease::{AcquireLease, CommitLease, InterruptLease, Preempt, RenewLease, Resource};
 use onceseal::core::run::{
     BindChange, BindDeliveries, Definition, Delivery, StartRun, Subject, Towards, Transition,
@@ -129,7 +129,7 @@ impl World<'_> {
                 let all: Vec<String> = named.into_iter().chain(paths).chain(runs).collect();
                 let resource = Resource::parse(&chosen(&all, resource)?)?;
                 let preempt = preempt.then(|| Preempt { person: host("ann"), reason: "stuck".to_owned() });
-                let (holder, length) = (HolderId([holder; 16]), Span::minutes(5));
+                let (holder, length) = (HolderKey([holder; 16]), Span::minutes(5));
                 Command::AcquireLease(Box::new(AcquireLease { resource, holder, length, shared, preempt }))
             }
             Going::Renew { lease } => Command::RenewLease(RenewLease {
@@ -152,7 +152,7 @@ impl World<'_> {
             Going::Accept { lease, receipt, holder } => {
                 let resource = chosen(&self.leases, lease)?.resource;
                 let (receipt, holder, length) =
-                    (Hash([receipt; 32]), HolderId([holder; 16]), Span::minutes(5));
+                    (Hash([receipt; 32]), HolderKey([holder; 16]), Span::minutes(5));
                 Command::AcceptHandoff(AcceptHandoff { resource, receipt, holder, length, principal })
             }
             Going::Withdraw { lease, receipt } => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use onceseal::Principal;
 use onceseal::core::command::Command;
 use onceseal::core::hash::Hash;
-use onceseal::core::id::HolderId;
+use onceseal::core::id::HolderKey;
 use onceseal::core::json::{self, Limits, Value};
 use onceseal::core::task::{
     Fact, GrantAttempts, MoveTask, Plan, PlanTasks, QueueTask, TakeTask, TaskState, TaskTo,
@@ -77,7 +77,7 @@ impl World<'_> {
             }
             Working::Take { run, holder } => {
                 let (run, holder, length) =
-                    (chosen(&self.runs, run)?, HolderId([holder; 16]), Span::minutes(5));
+                    (chosen(&self.runs, run)?, HolderKey([holder; 16]), Span::minutes(5));
                 return Some(Command::TakeTask(TakeTask { run, holder, length, principal }));
             }
             Working::Queue { task, request } => {
