@@ -135,7 +135,7 @@ pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
         Command::StartRun(start) => run::start_reads(pinned, start),
         Command::BindChange(bind) => asked(tenant, bind.run, &bind.request),
         Command::BindDeliveries(bind) => run::delivery_reads(pinned, bind),
-        Command::Transition(transition) => asked(tenant, transition.run, &transition.request),
+        Command::Transition(go) => run::moving_reads(tenant, go.run, &go.request),
         Command::PlanTasks(plan) => task::plan_reads(pinned, plan),
         Command::TakeTask(take) => task::taking_reads(pinned, take),
         Command::MoveTask(go) => {

@@ -28,5 +28,5 @@ pub use state::TaskState;
 pub use taking::TakeTask;
 
 pub(crate) use moving::{grant, interrupt, move_on, queue, reads as moving_reads};
-pub(crate) use planning::{plan, reads as plan_reads};
+pub(crate) use planning::{plan, reads as plan_reads, stop_all};
 pub(crate) use taking::{reads as taking_reads, take};

@@ -133,6 +133,15 @@ impl Watch {
         .await
     }
 
+    /// Waits until somebody ended the lease of this fence on a resource.
+    pub(crate) async fn lease_ended(&self, lease: StreamId, fence: u64) -> Result<(), Error> {
+        let ended = self.wait(lease, from_now(LONGEST), |row| match row {
+            Some(Row::Lease(row)) if row.lease(fence).is_some() => Look::Until(None),
+            _ => Look::Done,
+        });
+        ended.await.map(drop)
+    }
+
     async fn wait(
         &self,
         stream: StreamId,

@@ -212,6 +212,23 @@ pub(crate) fn lapse(case: &mut Case<'_>, stream: &StreamId) -> Result<Reply, Hal
     Ok(Reply::Done { changed: record_lapses(case, stream, &row)? })
 }
 
+/// Records which leases on a resource are over. Whether those who had one are all
+/// gone.
+pub(crate) fn lapses(case: &mut Case<'_>, resource: &Resource) -> Result<bool, Halt> {
+    let stream = stream(case.pinned, resource);
+    let Some(row) = case.view.lease(&stream)?.cloned() else { return Ok(false) };
+    Ok(record_lapses(case, &stream, &row)? && row.live(case.now).next().is_none())
+}
+
+/// Ends the live leases on a resource, but for one.
+pub(crate) fn end_others(case: &mut Case<'_>, resource: &Resource, own: Option<u64>) -> Result<(), Halt> {
+    let row = case.view.lease(&stream(case.pinned, resource))?;
+    let live = row.into_iter().flat_map(|row| row.live(case.now)).map(|live| live.fence);
+    let others: Vec<u64> = live.filter(|fence| Some(*fence) != own).collect();
+    end(case, resource, &others);
+    Ok(())
+}
+
 /// Records which leases are over. The run or task that the resource is, if it is
 /// one, is interrupted if nobody is left. `false`: none is over.
 pub(super) fn record_lapses(case: &mut Case<'_>, stream: &StreamId, row: &LeaseRow) -> Result<bool, Halt> {

@@ -1,20 +1,23 @@
 //! Moving a run on: what its definition permits, and nothing else.
 
+use std::borrow::Cow;
+
 use crate::action::Principal;
 use crate::case::Case;
 use crate::code::Code;
 use crate::id::RunId;
 use crate::journal::{Body, Nothing, Refs};
 use crate::json::Object;
-use crate::lease::{self, Lease};
+use crate::lease::{self, Lease, Resource};
 use crate::limits;
 use crate::reply::{Refusal, Reply};
 use crate::run::event::{Answered, AskedBy, Moved};
 use crate::run::request::{self, Request};
 use crate::run::row::{RunRow, Standing};
 use crate::run::{Definition, name};
-use crate::stream::StreamId;
-use crate::view::Halt;
+use crate::stream::{StreamId, Tenant};
+use crate::task;
+use crate::view::{Halt, Read};
 
 /// Why a run stands where it does when whoever worked on it is gone.
 pub(crate) const INTERRUPTED: &str = "operation-interrupted";
@@ -58,7 +61,9 @@ pub(crate) fn transition(case: &mut Case<'_>, transition: &Transition) -> Result
     if let Some(reply) = request.replay(case)? {
         return Ok(reply);
     }
-    let Some((sequence, row)) = request::run(case, *run)? else { return Ok(Code::RunUnknown.into()) };
+    if request::run(case, *run)?.is_none() {
+        return Ok(Code::RunUnknown.into());
+    }
     let unfit = [
         ("principal", !principal.is_fit()),
         ("code", code.as_ref().is_some_and(|code| !limits::is_name(code))),
@@ -72,8 +77,9 @@ pub(crate) fn transition(case: &mut Case<'_>, transition: &Transition) -> Result
     {
         return Ok(Code::LeaseFenced.into());
     }
+    let Some((sequence, row)) = met(case, *run)? else { return Ok(Code::RunUnknown.into()) };
     let definition = case.pinned.definition(row.definition)?;
-    let to = match next(definition, row, to) {
+    let to = match next(definition, &row, to) {
         Ok(to) => to.to_owned(),
         Err(code) => {
             let detail = Some(format!("{} > {target}", row.state));
@@ -84,23 +90,62 @@ pub(crate) fn transition(case: &mut Case<'_>, transition: &Transition) -> Result
     let data = Moved { code: code.clone(), from: row.state.clone(), terminal, to: to.clone() };
     let by = AskedBy { agent: Some(principal.agent.clone()), user: principal.user.clone() };
     case.record(StreamId::run(*run), Refs::NONE, Body::RunMoved(data, by));
+    if terminal {
+        close(case, *run, under.as_ref())?;
+    }
     let now = Standing { sequence: sequence + 1, state: to.clone(), code: code.clone(), terminal };
     Ok(request.answer(case, Answered { joined: false, run: *run, sequence: sequence + 1, state: to }, now))
+}
+
+/// What is read to move a run on.
+pub(crate) fn reads(tenant: &Tenant, run: RunId, request: &str) -> Vec<Read> {
+    let lease = tenant.lease(&Resource::Run(run).to_string());
+    let streams = [tenant.request(&run.to_string(), request), StreamId::run(run), lease];
+    streams.into_iter().map(Read::Stream).collect()
+}
+
+/// A run as it stands, and its newest sequence, once it is recorded that whoever
+/// worked on it is gone, if so.
+pub(super) fn met<'a>(case: &mut Case<'a>, run: RunId) -> Result<Option<(u64, Cow<'a, RunRow>)>, Halt> {
+    let Some((sequence, row)) = request::run(case, run)? else { return Ok(None) };
+    let moved = match lease::lapses(case, &Resource::Run(run))? {
+        true => interruption(case, row)?,
+        false => None,
+    };
+    Ok(Some(match moved {
+        None => (sequence, Cow::Borrowed(row)),
+        Some(Moved { code, terminal, to, .. }) => {
+            (sequence + 1, Cow::Owned(RunRow { code, terminal, state: to, ..row.clone() }))
+        }
+    }))
 }
 
 /// Records that nobody works on a run any more, if it lives.
 pub(crate) fn interrupt(case: &mut Case<'_>, run: RunId) -> Result<(), Halt> {
     let Some((_, row)) = request::run(case, run)? else { return Ok(()) };
+    let Some(data) = interruption(case, row)? else { return Ok(()) };
+    let terminal = data.terminal;
+    case.record(StreamId::run(run), Refs::NONE, Body::RunInterrupted(data, Nothing {}));
+    if terminal { close(case, run, None) } else { Ok(()) }
+}
+
+/// Where a run goes that nobody works on any more.
+fn interruption(case: &Case<'_>, row: &RunRow) -> Result<Option<Moved>, Halt> {
     let definition = case.pinned.definition(row.definition)?;
-    let Some(to) = definition.interrupted(&row.state).filter(|_| !row.terminal) else { return Ok(()) };
-    let data = Moved {
+    let to = definition.interrupted(&row.state).filter(|_| !row.terminal);
+    Ok(to.map(|to| Moved {
         code: Some(INTERRUPTED.to_owned()),
         from: row.state.clone(),
         terminal: definition.is_terminal(to),
         to: to.to_owned(),
-    };
-    case.record(StreamId::run(run), Refs::NONE, Body::RunInterrupted(data, Nothing {}));
-    Ok(())
+    }))
+}
+
+/// Whoever works on a run that has ended, or on its tasks, is told so by the end of
+/// the lease. The one that ended it has its own until it gives it up.
+fn close(case: &mut Case<'_>, run: RunId, under: Option<&Lease>) -> Result<(), Halt> {
+    lease::end_others(case, &Resource::Run(run), under.map(|lease| lease.fence))?;
+    task::stop_all(case, run)
 }
 
 /// The state that follows, if the definition permits it.

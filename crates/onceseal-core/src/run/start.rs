@@ -11,8 +11,9 @@ use crate::journal::{Body, Refs};
 use crate::json::Object;
 use crate::reply::{Refusal, Reply};
 use crate::run::event::{Added, AddedSealed, Answered, Named, NamedSealed, Started, StartedSealed};
+use crate::run::moving;
 use crate::run::request::{self, Request};
-use crate::run::row::{RunRow, Standing, former_range, living_key};
+use crate::run::row::{Standing, former_range, living_key};
 use crate::run::{Definition, name};
 use crate::stream::{StreamId, Tenant};
 use crate::view::{Halt, Pinned, Range, Read};
@@ -94,8 +95,9 @@ pub(crate) fn start(case: &mut Case<'_>, start: &StartRun) -> Result<Reply, Halt
         return Ok(code.into());
     }
     let lookup = lookup(&case.pinned.tenant, *root, definition.kind(), &key);
-    if let Some((id, sequence, row)) = living(case, lookup)? {
-        let now = Standing::of(sequence, row);
+    if let Some(id) = living(case, lookup)? {
+        let (sequence, row) = moving::met(case, id)?.ok_or(Halt::Unreadable)?;
+        let now = Standing::of(sequence, &row);
         let answered = Answered { joined: true, run: id, sequence, state: row.state.clone() };
         return Ok(request.answer(case, answered, now));
     }
@@ -143,12 +145,9 @@ fn former(case: &Case<'_>, lookup: Hash) -> Result<(Option<RunId>, u64), Halt> {
 }
 
 /// The run that lives under a lookup.
-fn living<'a>(case: &Case<'a>, lookup: Hash) -> Result<Option<(RunId, u64, &'a RunRow)>, Halt> {
+fn living(case: &Case<'_>, lookup: Hash) -> Result<Option<RunId>, Halt> {
     let range = Range { limit: 1, ..Range::equal(living_key(lookup)) };
-    let Some(stream) = case.view.range(&range)?.first().copied() else { return Ok(None) };
-    let id = RunId(stream.name);
-    let (sequence, row) = request::run(case, id)?.ok_or(Halt::Unreadable)?;
-    Ok(Some((id, sequence, row)))
+    Ok(case.view.range(&range)?.first().map(|stream| RunId(stream.name)))
 }
 
 pub(crate) fn bind_change(case: &mut Case<'_>, bind: &BindChange) -> Result<Reply, Halt> {

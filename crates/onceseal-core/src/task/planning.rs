@@ -17,7 +17,7 @@ use crate::run::event::{Answered, AskedBy};
 use crate::run::{Proving, Request, RunRow, Standing, known_run};
 use crate::stream::{StreamId, Tenant};
 use crate::task::event::{Added, AddedSealed, Dropped, Planned, Renumbered};
-use crate::task::{Plan, Spec, TaskRow, TaskState, claims};
+use crate::task::{Plan, Spec, TaskRow, TaskState, claims, moving, queue};
 use crate::view::{Halt, Pinned, Range, Read};
 
 /// Set a run's plan.
@@ -171,6 +171,14 @@ fn stop(case: &mut Case<'_>, run: RunId, tasks: &[StreamId]) -> Result<(), Halt>
     let reads: Vec<_> = held.iter().map(|resource| lease::read(case.pinned, resource)).collect();
     case.view.all(reads)?;
     held.iter().try_for_each(|resource| lease::end_all(case, resource))
+}
+
+/// Ends the work on every task of a run, which has ended.
+pub(crate) fn stop_all(case: &mut Case<'_>, run: RunId) -> Result<(), Halt> {
+    let tasks = case.view.range(&queue::at_work(run))?;
+    case.view.all(tasks.iter().map(|stream| Read::Stream(*stream)))?;
+    stop(case, run, &tasks)?;
+    tasks.into_iter().try_for_each(|stream| moving::interrupt(case, stream))
 }
 
 fn blinded(tenant: &Tenant, spec: &Spec) -> Hash {

@@ -214,6 +214,7 @@ impl Protocol {
         let (reply, at) = self.submit(state, self.to_use(lease, what));
         let mine = &mut state.grants[resource][grant];
         let live = mine.live(at);
+        let moved = matches!(reply, Reply::Run(_));
         let accepted = match (reply, what) {
             (Reply::Lease(now), Use::Renew(_)) => {
                 mine.until = ticks(now.until);
@@ -256,9 +257,14 @@ impl Protocol {
             },
             _ => return state.breaks(OUTCOME),
         };
-        if !accepted {
+        if !accepted || matches!(what, Use::Move(_)) {
             // Whatever is over is recorded by whoever meets it.
             self.lapse(state, resource, at);
+        }
+        if accepted && moved && state.run.ended() {
+            // Nobody else has anything left to do.
+            let others = state.grants[resource].iter_mut().enumerate().filter(|(other, _)| *other != grant);
+            others.filter(|(_, other)| other.live(at)).for_each(|(_, other)| other.over = Over::Gone);
         }
         match (accepted, live) {
             (true, false) => state.breaks(FENCED),

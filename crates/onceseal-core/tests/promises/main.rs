@@ -19,6 +19,7 @@ mod binding;
 mod damaged;
 mod delivering;
 mod dispatching;
+mod ending;
 mod endpoints;
 mod handing_over;
 mod hashes;

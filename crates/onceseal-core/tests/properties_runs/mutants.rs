@@ -7,7 +7,7 @@ use onceseal_core::decide::Verdict;
 use onceseal_core::handoff::HandoffState;
 use onceseal_core::journal::{Body, Kind, Row};
 use onceseal_core::lease::{Lease, LeaseRow, Resource};
-use onceseal_core::run::{Subject, living_key, lookup};
+use onceseal_core::run::{Subject, Transition, living_key, lookup};
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::Span;
 use onceseal_core::view::{Loaded, Pinned, Range, View};
@@ -338,6 +338,32 @@ fn of_leases() -> Vec<(&'static str, Broken)> {
                     if matches!(command.command, Command::Lapse(_)) {
                         see_lease(pinned, view, command, |row| row.holders.retain(|held| held.until < now));
                     }
+                },
+                ..SOUND
+            },
+        ),
+        (
+            "whoever held a run that has ended goes on",
+            Broken {
+                verdict: |_, command, verdict| {
+                    if matches!(command.command, Command::Transition(_)) {
+                        without(verdict, Kind::LeaseInterrupted);
+                    }
+                },
+                ..SOUND
+            },
+        ),
+        (
+            "whoever moves a run on does not see that its holder is gone",
+            Broken {
+                view: |pinned, view, command, now| {
+                    let Command::Transition(Transition { run, .. }) = &command.command else { return };
+                    let lease = pinned.tenant.lease(&Resource::Run(*run).to_string());
+                    see(view, lease, |row| {
+                        if let Row::Lease(row) = row {
+                            row.holders.iter_mut().for_each(|held| held.until = held.until.max(now));
+                        }
+                    });
                 },
                 ..SOUND
             },

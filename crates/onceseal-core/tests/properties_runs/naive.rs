@@ -177,6 +177,7 @@ impl Naive {
             return Err(Code::ProvisionalForbidden);
         }
         if let Some(living) = self.living(root, kind, key) {
+            self.sweep(living);
             return Ok((living, true));
         }
         let state = self.definitions[kind]["initial"].as_str().expect("a state").to_owned();
@@ -228,7 +229,9 @@ impl Naive {
         wish: &Wish,
         under: Option<(usize, u64)>,
     ) -> Result<(usize, bool), Code> {
-        let row = &self.runs.get(run).ok_or(Code::RunUnknown)?.clone();
+        if run >= self.runs.len() {
+            return Err(Code::RunUnknown);
+        }
         let code = match wish {
             Wish::Move { code, .. } => code.clone(),
             _ => None,
@@ -237,6 +240,8 @@ impl Naive {
             return Err(Code::OutOfBounds);
         }
         self.may(run, under)?;
+        self.sweep(run);
+        let row = &self.runs[run].clone();
         if self.is_over(row) {
             return Err(Code::RunEnded);
         }
@@ -255,6 +260,9 @@ impl Naive {
             return Err(Code::TransitionForbidden);
         }
         self.go(run, to, code);
+        if let (true, Some(lease)) = (self.is_over(&self.runs[run]), self.leases.get_mut(&run)) {
+            lease.held.retain(|held| Some((run, held.fence)) == under);
+        }
         Ok((run, false))
     }
 

@@ -57,7 +57,8 @@ impl Hold {
         }
     }
 
-    fn lose(&self) {
+    /// Somebody said that it is lost.
+    pub(crate) fn lose(&self) {
         self.lost.store(true, Ordering::Release);
         self.told.notify_waiters();
     }

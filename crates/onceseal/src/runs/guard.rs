@@ -12,6 +12,8 @@ use crate::control::Control;
 use crate::error::Error;
 use crate::keeper::Hold;
 
+/// How long after the store could not be read it is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// For so long it is tried to give a lease back that nobody waits for.
 const GIVE_BACK_FOR: Duration = Duration::from_secs(60);
 
@@ -75,15 +77,29 @@ impl LeaseGuard {
     }
 
     /// Whether the lease has ended, as far as is known here, or could not be
-    /// renewed: somebody else may hold the resource.
+    /// renewed: somebody else may hold the resource. That somebody ended it is known
+    /// at the next renewal, a third of its length later at most, or within half a
+    /// second where [`LeaseGuard::lost`] is waited for.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.hold.is_lost()
     }
 
-    /// Waits until the lease is lost.
+    /// Waits until the lease is lost: it could not be renewed in time, or was ended,
+    /// by an operator, a new plan or the end of the run.
     pub async fn lost(&self) {
-        self.hold.lost().await;
+        tokio::select! {
+            () = self.hold.lost() => {}
+            () = self.ended() => self.hold.lose(),
+        }
+    }
+
+    async fn ended(&self) {
+        let lease = self.control.store().tenant().lease(&self.lease.resource.to_string());
+        while self.control.inner.watch.lease_ended(lease, self.lease.fence).await.is_err() {
+            // The renewals tell what the store cannot.
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
     }
 
     /// Gives the lease up with an outcome, which is final; `false` if it was given

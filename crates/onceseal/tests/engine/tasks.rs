@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use onceseal::core::hash::Hash;
 use onceseal::core::json::{self, Limits, Object, Value};
+use onceseal::core::lease::Resource;
 use onceseal::core::time::Span;
 use onceseal::runs::{Blocking, Fact, Run, TaskFilter, TaskGuard, TaskState};
 use onceseal::store::clock::SystemClock;
@@ -193,6 +194,38 @@ async fn a_lease_that_is_lost_is_told_and_changes_nothing() {
     assert!(task.is_lost());
     assert_eq!(code(task.produced(fact("work-done", "bot")).await), "lease_fenced");
     assert_eq!(states(&run).await[0].1, TaskState::Ready, "the lapse that was met is recorded");
+}
+
+/// Sooner than any renewal of a lease of an hour.
+async fn told(task: &TaskGuard) {
+    let told = tokio::time::timeout(Duration::from_secs(60), task.lost()).await;
+    told.expect("at once");
+    assert!(task.is_lost());
+}
+
+#[tokio::test]
+async fn whoever_works_is_told_at_once_that_a_new_plan_or_the_end_of_the_run_stops_it() {
+    let home = Home::new();
+    let control = home.control(Arc::new(SystemClock)).await.expect("a store");
+    let run = planned(&control, r#"{"tasks":[{"id":"a"}]}"#).await;
+    let first = run.take().length(Span::hours(1)).take().await.expect("taken");
+    // Another process plans anew, and ends the run.
+    let other = home.control(Arc::new(SystemClock)).await.expect("the store");
+    let theirs = other.runs().by(bot()).run(run.id());
+    theirs
+        .plan(2, &plan(r#"{"tasks":[{"id":"a","input":{"n":2}}]}"#))
+        .expect("a plan")
+        .send()
+        .await
+        .expect("planned");
+    told(&first).await;
+    let second = run.take().length(Span::hours(1)).take().await.expect("it begins anew");
+    let on_run = control.lease(Resource::Run(run.id())).length(Span::hours(1)).take().await.expect("held");
+    theirs.transition("cancelled").send().await.expect("ended");
+    told(&second).await;
+    tokio::time::timeout(Duration::from_secs(60), on_run.lost()).await.expect("at once");
+    drop((first, second, on_run));
+    is_clean(&control).await;
 }
 
 #[tokio::test]

@@ -303,8 +303,20 @@ impl Worker<'_> {
     }
 
     fn lost(&self, task: &TaskGuard) -> Result<(), CliError> {
-        self.tell(task, "lease_lost", None);
+        self.tell(task, "lease_lost", self.lost_by(task)?);
         Ok(())
+    }
+
+    /// What a task was lost by, if not by somebody who has it now.
+    fn lost_by(&self, task: &TaskGuard) -> Result<Option<&'static str>, CliError> {
+        if self.control.run(self.run.id())?.is_some_and(|view| view.row.terminal) {
+            return Ok(Some(Code::RunEnded.as_str()));
+        }
+        let Some(view) = self.control.task(self.run.id(), task.id())? else { return Ok(None) };
+        if view.row.state == TaskState::Closed {
+            return Ok(Some(Code::TaskClosed.as_str()));
+        }
+        Ok((self.control.task_spec(&view)? != *task.spec()).then_some("plan_changed"))
     }
 
     /// Tells what became of a task.

@@ -1,0 +1,111 @@
+//! Whoever works on a run when it ends, and whoever is gone when it moves on.
+
+use onceseal_core::action::Principal;
+use onceseal_core::code::Code;
+use onceseal_core::command::Command;
+use onceseal_core::id::{HolderKey, RootId};
+use onceseal_core::journal::Row;
+use onceseal_core::lease::{AcquireLease, CommitLease, Lease, RenewLease, Resource};
+use onceseal_core::reply::{LeaseNow, Reply, RunNow};
+use onceseal_core::run::{Definition, StartRun, Subject, Towards, Transition};
+use onceseal_core::task::TaskState;
+use onceseal_core::time::Span;
+
+use crate::refused;
+use crate::tasks::{CHAIN, Job, now};
+
+impl Job<'_> {
+    fn hold(&mut self, resource: Resource, holder: u8, shared: bool) -> LeaseNow {
+        let (holder, length) = (HolderKey([holder; 16]), Span::minutes(1));
+        let acquire = AcquireLease { resource, holder, length, shared, preempt: None };
+        match self.world.run(Command::AcquireLease(Box::new(acquire))) {
+            Reply::Lease(now) => *now,
+            other => panic!("no lease: {other:?}"),
+        }
+    }
+
+    fn hold_run(&mut self, holder: u8, shared: bool) -> LeaseNow {
+        self.hold(Resource::Run(self.run), holder, shared)
+    }
+
+    fn move_to(&mut self, state: &str, under: Option<&Lease>) -> Reply {
+        let (request, principal) = (self.request(), Principal::agent("bot"));
+        let (to, under) = (Towards::State(state.to_owned()), under.cloned());
+        let go = Transition { run: self.run, to, code: None, request, principal, under };
+        self.world.run(Command::Transition(go))
+    }
+
+    fn renew(&mut self, lease: &Lease) -> Reply {
+        self.world.run(Command::RenewLease(RenewLease { lease: lease.clone(), length: Span::minutes(1) }))
+    }
+
+    fn holders(&self, resource: &Resource) -> usize {
+        match self.world.row(&self.world.pinned.tenant.lease(&resource.to_string())) {
+            Some(Row::Lease(row)) => row.holders.len(),
+            other => panic!("no lease: {other:?}"),
+        }
+    }
+
+    /// Joins the run by starting it again.
+    fn join(&mut self) -> RunNow {
+        let definition = Definition::built_in().into_iter().find(|found| found.kind() == "simple");
+        let definition = definition.expect("built in").into();
+        let (subject, principal) = (Subject::Change("c".to_owned()), Principal::agent("bot"));
+        let (root, request) = (RootId([1; 16]), self.request());
+        let start = StartRun { root, definition, subject, request, principal };
+        now(self.world.run(Command::StartRun(Box::new(start))))
+    }
+}
+
+#[test]
+fn whoever_works_on_a_task_of_a_run_that_is_ended_is_told_by_the_end_of_the_lease() {
+    let mut job = Job::with(CHAIN);
+    let task = job.take();
+    let by_hand = job.hold_run(9, false);
+    now(job.move_to("cancelled", None));
+    for lease in [&task.lease.lease, &by_hand.lease] {
+        assert_eq!(refused(job.renew(lease)).code, Code::LeaseFenced);
+        assert_eq!(job.holders(&lease.resource), 0);
+    }
+    assert_eq!(job.state("a"), TaskState::Ready, "nobody is at work in a run that has ended");
+    job.world.check();
+}
+
+#[test]
+fn whoever_ends_a_run_under_its_lease_gives_the_lease_up_in_its_own_time() {
+    let mut job = Job::with(CHAIN);
+    let (own, other) = (job.hold_run(1, true), job.hold_run(2, true));
+    now(job.move_to("completed", Some(&own.lease)));
+    assert_eq!(refused(job.renew(&other.lease)).code, Code::LeaseFenced);
+    let commit = CommitLease { lease: own.lease.clone(), outcome: r#"{"ok":true}"#.to_owned() };
+    assert_eq!(job.world.run(Command::CommitLease(commit)), Reply::Done { changed: true });
+    assert_eq!(job.holders(&own.lease.resource), 0);
+    job.world.check();
+}
+
+#[test]
+fn whoever_moves_a_run_on_or_joins_it_records_that_the_last_one_is_gone() {
+    let mut job = Job::begin();
+    let before = job.world.now;
+    let gone = job.hold_run(1, false);
+    job.outlast();
+    let joined = job.join();
+    assert_eq!((joined.answered.joined, joined.answered.state.as_str()), (true, "paused"));
+    assert_eq!(job.run_row().code.as_deref(), Some("operation-interrupted"));
+    now(job.move_to("running", None));
+    let again = job.hold_run(2, false);
+    job.outlast();
+    let moved = now(job.move_to("paused", None));
+    assert_eq!(moved.answered.sequence, moved.now.sequence);
+    assert_eq!(job.holders(&again.lease.resource), 0);
+    job.world.now = before;
+    for lease in [&gone.lease, &again.lease] {
+        assert_eq!(refused(job.renew(lease)).code, Code::LeaseFenced, "no clock that goes back revives it");
+    }
+    let last = job.hold_run(3, false);
+    job.outlast();
+    // It is recorded although the move is refused.
+    assert_eq!(refused(job.move_to("created", None)).code, Code::TransitionForbidden);
+    assert_eq!(job.holders(&last.lease.resource), 0);
+    job.world.check();
+}
