@@ -50,6 +50,7 @@
 mod asking;
 mod defined;
 mod delivering;
+mod finding;
 mod guard;
 mod handing;
 mod history;
@@ -67,12 +68,9 @@ use onceseal_core::action::Principal;
 use onceseal_core::code::Code;
 use onceseal_core::hash::write_hex;
 use onceseal_core::id::{RootId, RunId};
-use onceseal_core::journal::{Index, Key, Row};
+use onceseal_core::journal::Row;
 use onceseal_core::json::{self, Limits, Object, Value};
-use onceseal_core::run::{former_range, living_key, lookup};
-use onceseal_core::stream::StreamKind;
 use onceseal_store::StoreError;
-use onceseal_store::read::Page;
 
 pub use asking::{Moving, Naming, Started, Starting};
 pub use defined::DefinedError;
@@ -175,41 +173,6 @@ impl Runs {
     #[must_use]
     pub fn run(&self, id: RunId) -> Run {
         Run { control: self.control.clone(), principal: self.principal.clone(), id }
-    }
-
-    /// The run that lives under a kind and subject of this project, or else the
-    /// newest that ended under it.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn find(&self, kind: &str, subject: &Subject) -> Result<Option<Run>, Error> {
-        let lookup = lookup(self.control.store().tenant(), self.root, kind, &key(subject));
-        let Key { index, bytes } = living_key(lookup);
-        let living =
-            Page { index, from: bytes.clone(), to: bytes, after: None, newest_first: false, limit: 1 };
-        let former = former_range(lookup);
-        let former = Page { index: Index::FormerRun, from: former.from, to: former.to, ..living.clone() };
-        let found = self.control.aside(move |control| {
-            Ok(control.store().read(|snapshot| match snapshot.keys(&living)?.pop() {
-                Some(hit) => Ok(Some(hit)),
-                // The keys are written so that the newest comes first.
-                None => Ok(snapshot.keys(&former)?.pop()),
-            })?)
-        });
-        let hit = found.await?.filter(|hit| hit.stream.kind == StreamKind::Run);
-        Ok(hit.map(|hit| self.run(RunId(hit.stream.name))))
-    }
-}
-
-/// The lookup key of a subject.
-fn key(subject: &Subject) -> String {
-    match subject {
-        Subject::Change(change) => format!("change:{change}"),
-        Subject::Provisional(digest) => {
-            let mut key = "provisional:".to_owned();
-            write_hex(&digest.0, &mut key);
-            key
-        }
     }
 }
 

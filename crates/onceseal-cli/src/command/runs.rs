@@ -160,38 +160,44 @@ pub(crate) fn run(context: &Context, runs: Runs) -> Result<ExitCode, CliError> {
     }
 }
 
-/// The run that is asked for something. Under a kind and change with a request id
-/// it is the one to which that request was made, if it has ended since: the same
-/// request is answered as the first time, and does nothing to the run that followed.
+/// The run that is asked for something: under a kind and change the one to which a
+/// request with this id was made, if one was.
 pub(crate) fn find_asked(control: &Control, which: &Which, asking: &Asking) -> Result<Run, CliError> {
-    /// Further back nobody repeats a request.
-    const FORMER: usize = 64;
     let runs = control.runs().by(asking.principal());
-    let run = find(&runs, which)?;
-    let Some(request) = asking.request.as_deref().filter(|_| RunId::parse(&which.run).is_none()) else {
-        return Ok(run);
-    };
-    let mut former = Some(run.clone());
-    for _ in 0..FORMER {
-        let Some(asked) = former else { break };
-        if wait(asked.answered(request))??.is_some() {
-            return Ok(asked);
-        }
-        let previous = control.run(asked.id())?.and_then(|view| view.row.previous);
-        former = previous.map(|id| runs.run(id));
+    let Some(request) = asking.request.as_deref() else { return find(&runs, which) };
+    match which.named()? {
+        Named::Run(id) => Ok(runs.run(id)),
+        Named::Change(kind, change) => wait(runs.find_asked(kind, &change, request))??.ok_or_else(unknown),
     }
-    Ok(run)
 }
 
 /// The run that is named, of this store's project.
 pub(crate) fn find(runs: &Known, which: &Which) -> Result<Run, CliError> {
-    if let Some(id) = RunId::parse(&which.run) {
-        return Ok(runs.run(id));
+    match which.named()? {
+        Named::Run(id) => Ok(runs.run(id)),
+        Named::Change(kind, change) => wait(runs.find(kind, &change))??.ok_or_else(unknown),
     }
-    let Some((kind, change)) = which.run.split_once('/') else {
-        return Err(CliError::usage("a run is named by its id, run_ and 32 hex digits, or as KIND/CHANGE"));
-    };
-    wait(runs.find(kind, &Subject::Change(change.to_owned())))??.ok_or_else(unknown)
+}
+
+/// How a run is named.
+enum Named<'a> {
+    Run(RunId),
+    /// By its kind and change.
+    Change(&'a str, Subject),
+}
+
+impl Which {
+    fn named(&self) -> Result<Named<'_>, CliError> {
+        if let Some(id) = RunId::parse(&self.run) {
+            return Ok(Named::Run(id));
+        }
+        let Some((kind, change)) = self.run.split_once('/') else {
+            return Err(CliError::usage(
+                "a run is named by its id, run_ and 32 hex digits, or as KIND/CHANGE",
+            ));
+        };
+        Ok(Named::Change(kind, Subject::Change(change.to_owned())))
+    }
 }
 
 /// The store to read from, and the id of the run that is named.

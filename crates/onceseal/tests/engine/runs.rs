@@ -56,6 +56,26 @@ async fn a_change_has_one_living_run_and_the_next_one_names_the_last() {
 }
 
 #[tokio::test]
+async fn a_request_made_to_a_run_that_ended_is_not_of_the_one_that_followed() {
+    for world in World::both().await {
+        let (runs, subject) = (runs(&world.control), Subject::Change("c".into()));
+        let first = started(&runs, "c").await;
+        let cancel = async || {
+            let asked =
+                runs.find_asked("simple", &subject, "cancel-1").await.expect("readable").expect("there");
+            (asked.id(), asked.command("cancel").request("cancel-1").send().await.expect("answered").replayed)
+        };
+        assert_eq!(cancel().await, (first, false));
+        let next = started(&runs, "c").await;
+        assert_eq!(cancel().await, (first, true), "the answer was lost, and the next run lives on");
+        let other =
+            runs.find_asked("simple", &subject, "never-made").await.expect("readable").expect("there");
+        assert_eq!(other.id(), next);
+        assert!(runs.find_asked("delivery", &subject, "cancel-1").await.expect("readable").is_none());
+    }
+}
+
+#[tokio::test]
 async fn a_request_is_answered_as_the_first_time_and_belongs_to_whoever_made_it() {
     let world = World::memory(POLICY).await;
     let runs = runs(&world.control);
