@@ -203,7 +203,7 @@ pub(crate) fn move_on(case: &mut Case<'_>, go: &MoveTask) -> Result<Reply, Halt>
         return Ok(Refusal { detail, ..Refusal::new(Code::TransitionForbidden) }.into());
     }
     if let TaskTo::Passed(fact) = to
-        && task.private.worker.as_ref() == Some(&fact.produced_by)
+        && task.private.has_worked(&fact.produced_by)
     {
         return Ok(Refusal { field: Some("produced_by"), ..Refusal::new(Code::FactClaimed) }.into());
     }

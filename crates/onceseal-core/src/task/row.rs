@@ -67,8 +67,9 @@ record! {
     pub struct TaskPrivate {
         /// Its id.
         id: Option<String>,
-        /// Who was the last to take it.
-        worker: Option<String>,
+        /// Who was the last to take it, and who did it as was said since: none of
+        /// them stands for it.
+        workers: Vec<String>,
     }
 }
 
@@ -128,8 +129,23 @@ impl Pack for TaskRow {
             spec_at: Pack::unpack(input)?,
             created_at: Pack::unpack(input)?,
             updated_at: Pack::unpack(input)?,
-            private: TaskPrivate { id: None, worker: None },
+            private: TaskPrivate { id: None, workers: Vec::new() },
         })
+    }
+}
+
+impl TaskPrivate {
+    fn did(&mut self, name: &str) {
+        if !self.has_worked(name) {
+            self.workers.push(name.to_owned());
+        }
+    }
+
+    /// Whether whoever is named so worked on what is to be looked at; in whatever
+    /// case it is written.
+    pub(super) fn has_worked(&self, name: &str) -> bool {
+        let name = name.to_lowercase();
+        self.workers.iter().any(|worker| worker.to_lowercase() == name)
     }
 }
 
@@ -256,7 +272,7 @@ pub fn evolve(row: Option<TaskRow>, sequence: u64, at: Timestamp, event: &Event)
             spec_at: sequence,
             created_at: at,
             updated_at: at,
-            private: TaskPrivate { id: sealed.id.clone(), worker: None },
+            private: TaskPrivate { id: sealed.id.clone(), workers: Vec::new() },
         },
         (None, _) => return Err(WRONG),
     };
@@ -272,9 +288,14 @@ pub fn evolve(row: Option<TaskRow>, sequence: u64, at: Timestamp, event: &Event)
         Body::TaskTaken(_, sealed) => {
             row.go(TaskState::Running)?;
             row.spend();
-            row.private.worker.clone_from(&sealed.agent);
+            row.private.workers = sealed.agent.iter().cloned().collect();
         }
-        Body::TaskMoved(data, _) if data.from == row.state => moved(&mut row, data)?,
+        Body::TaskMoved(data, sealed) if data.from == row.state => {
+            moved(&mut row, data)?;
+            if data.to == TaskState::Validating {
+                sealed.produced_by.iter().for_each(|name| row.private.did(name));
+            }
+        }
         Body::TaskGranted(..) if row.attempts_left() == 0 => {
             let (cause, phase) = (row.cause().to_owned(), row.phase_name().to_owned());
             row.spent.retain(|spent| spent.cause != cause || spent.phase != phase);

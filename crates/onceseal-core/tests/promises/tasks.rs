@@ -465,3 +465,22 @@ fn a_task_that_its_worker_gives_up_is_not_at_work_for_ever() {
     assert_eq!(job.take().task, "a");
     job.world.check();
 }
+
+#[test]
+fn nobody_stands_for_what_it_did_under_whatever_name_and_after_whatever_handoff() {
+    let mut job = Job::with(r#"{"tasks":[{"id":"a"},{"id":"b"}]}"#);
+    let task = job.take();
+    let lease = task.lease.lease.clone();
+    // Another one did it than who took it, as after a handoff.
+    now(job.to("a", TaskTo::Validating(fact("heir")), &lease));
+    for name in ["worker", "Worker", "WORKER", "heir", "Heir"] {
+        let claim = refused(job.to("a", TaskTo::Passed(fact(name)), &lease));
+        assert_eq!((claim.code, claim.field), (Code::FactClaimed, Some("produced_by")), "{name}");
+    }
+    assert_eq!(now(job.to("a", TaskTo::Passed(fact("ci")), &lease)).answered.state, "verified");
+    // What somebody did of one task is nothing to the next.
+    let next = job.take();
+    now(job.to("b", TaskTo::Validating(fact("worker")), &next.lease.lease));
+    assert_eq!(now(job.to("b", TaskTo::Passed(fact("heir")), &next.lease.lease)).answered.state, "verified");
+    job.world.check();
+}

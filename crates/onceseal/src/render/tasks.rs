@@ -58,7 +58,7 @@ pub fn task(view: &TaskView) -> Value {
         ("waits_for", Value::List(waits_for.iter().map(text).collect())),
         ("blocking", optional(blocker.as_ref().map(|blocker| blocker.blocking))),
         ("blocker", optional(blocker.as_ref().map(|blocker| &blocker.code))),
-        ("worker", optional(row.private.worker.as_ref())),
+        ("worker", optional(row.private.workers.first())),
         ("holder", view.holder.as_ref().map_or(Value::Null, holder)),
         ("lapsed", view.lapsed.as_ref().map_or(Value::Null, holder)),
         ("created_at", text(row.created_at)),

@@ -142,7 +142,7 @@ fn text(view: &TaskView, spec: &Object, now: Timestamp) -> String {
             (None, None) => "by nobody".to_owned(),
         },
     ));
-    rows.extend(row.private.worker.as_deref().map(|worker| ("last worker", shown(worker))));
+    rows.extend(row.private.workers.first().map(|worker| ("last worker", shown(worker))));
     rows.push(("is", literal(&Value::Object(spec.clone()))));
     format!("{}\n{}", view.id().map_or("erased".to_owned(), shown), fields(&rows))
 }
