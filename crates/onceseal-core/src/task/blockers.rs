@@ -36,8 +36,10 @@ pub fn blockers(run: &RunRow, definition: &Definition, tasks: &[TaskRow]) -> Vec
     }
     let of_run = |code: String| Blocker { blocking: Blocking::Decision, task: None, code };
     let mut blockers = Vec::new();
-    let is_idle = definition.is_idle(&run.state);
-    blockers.extend(run.code.clone().filter(|_| is_idle).map(of_run));
+    if definition.is_idle(&run.state) {
+        // Why it stands there if that was said, and where in any case.
+        blockers.push(of_run(run.code.clone().unwrap_or_else(|| format!("idle:{}", run.state))));
+    }
     let unproven = definition.gates().iter().filter(|(name, gate)| {
         let bound = run.revision_of(name);
         gate.proof == Proving::Required && (bound.is_none() || bound != run.delivery_revision())

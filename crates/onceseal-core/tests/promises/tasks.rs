@@ -403,6 +403,15 @@ fn everything_that_stands_in_the_way_is_told_at_once() {
         (Blocking::Waiting, Some(5), "turn"),
     ];
     assert_eq!(found, expected);
+    let mut of_run = |state: &str| {
+        job.go(state);
+        let found = blockers(&job.run_row(), &simple, &[]);
+        found.into_iter().map(|it| (it.blocking, it.task, it.code)).collect::<Vec<_>>()
+    };
+    let idle = (Blocking::Decision, None, "idle:paused".to_owned());
+    assert_eq!(of_run("paused"), [idle], "nothing of an idle run goes on");
+    assert_eq!(of_run("running"), []);
+    assert_eq!(of_run("cancelled"), [], "nothing follows, so nothing is in the way");
 }
 
 #[test]

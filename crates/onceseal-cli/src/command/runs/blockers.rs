@@ -28,7 +28,11 @@ pub(super) fn blockers(context: &Context, which: &Which) -> Result<ExitCode, Cli
     let items: Vec<Value> = found.iter().map(render::blocker).collect();
     list::print(context, "blockers", items, &table, None)?;
     if !context.out.is_json() {
-        next(context, &found, &id.to_string());
+        let has_ended = control.run(id)?.is_some_and(|view| view.row.terminal);
+        match has_ended {
+            true => context.out.note("note: the run has ended, so nothing is in its way"),
+            false => next(context, &found, &id.to_string()),
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -36,6 +40,9 @@ pub(super) fn blockers(context: &Context, which: &Which) -> Result<ExitCode, Cli
 /// What a person can do about each kind of it.
 fn next(context: &Context, found: &[InTheWay], run: &str) {
     let any = |is: &dyn Fn(&InTheWay) -> bool| found.iter().any(is);
+    if any(&|it| it.task.is_none() && !it.blocker.code.starts_with("unbound:")) {
+        context.out.note(&format!("next: onceseal runs show {run} says where the run may go from here"));
+    }
     if any(&|it| it.blocker.code.starts_with("unbound:")) {
         context
             .out
