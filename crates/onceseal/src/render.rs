@@ -23,7 +23,8 @@ use onceseal_core::stream::StreamId;
 use onceseal_store::StoreError;
 use onceseal_store::read::StoredEvent;
 
-pub use tasks::{blocker, delivery, handoff, plan, task};
+pub use tasks::{blocker, delivery, handoff, plan, run_event, task};
+pub(crate) use tasks::{handoff_moment, lease_moment, task_moment};
 
 use crate::control::Control;
 use crate::error::Error;

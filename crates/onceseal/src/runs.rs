@@ -53,6 +53,7 @@ mod delivering;
 mod finding;
 mod guard;
 mod handing;
+mod happened;
 mod history;
 mod leasing;
 mod planning;
@@ -79,6 +80,7 @@ pub use delivering::Binding;
 pub use guard::LeaseGuard;
 pub(crate) use guard::given_up;
 pub use handing::{Handing, HandoffView};
+pub use happened::{Part, Replanned, RunEvent, RunHistory};
 pub use history::{Change, Rebuilt};
 pub use leasing::Leasing;
 pub use onceseal_core::handoff::{Giver, HandoffRow, HandoffState};
@@ -86,11 +88,11 @@ pub use onceseal_core::lease::{Lease, Preempt, Resource};
 pub use onceseal_core::reply::{LeaseNow, RunNow, TaskNow};
 pub use onceseal_core::run::event::Answered;
 pub use onceseal_core::run::{
-    BIND_DELIVERY, Definition, Delivery, DeliveryRow, DocumentError, Standing, Subject,
+    BIND_DELIVERY, Definition, Delivery, DeliveryPrivate, DeliveryRow, DocumentError, Standing, Subject,
 };
 pub use onceseal_core::task::{Blocker, Blocking, Fact, PlanRow, TaskRow, TaskState, TaskTo};
 pub use planning::{Planning, Queueing, TaskMoving};
-pub use reading::{LeaseView, ListedRuns, RunEvent, RunFilter, RunView, Stand};
+pub use reading::{LeaseView, ListedRuns, RunFilter, RunView, Stand};
 
 pub use onceseal_store::OwnRows;
 pub use tasks::{InTheWay, ListedTasks, TaskFilter, TaskView};

@@ -6,6 +6,7 @@ mod delivering;
 mod history;
 mod parts;
 mod show;
+mod telling;
 mod watch;
 
 use std::process::ExitCode;
@@ -36,10 +37,10 @@ pub(crate) enum Runs {
     /// Show one run: where it stands, who holds it, and what may follow
     #[command(after_help = "Example: onceseal runs show simple/add-login")]
     Show(Which),
-    /// List the events of a run, with who asked for each and by which request
+    /// List what happened to a run, its gates, tasks, leases and handoffs, with who asked for each and by which request
     #[command(after_help = "Example: onceseal runs events simple/add-login")]
     Events(history::Events),
-    /// Show what changed of a run between two of its events
+    /// Show what changed of a run and of its parts between two of its events
     #[command(after_help = "Example: onceseal runs diff simple/add-login 1 3")]
     Diff(history::Diff),
     /// Audit one run: its chain, its seals, and what its events come to

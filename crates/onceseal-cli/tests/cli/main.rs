@@ -8,6 +8,7 @@ mod cases;
 mod demo;
 mod exec;
 mod help;
+mod history;
 mod json;
 mod lease;
 mod lists;

@@ -1,5 +1,7 @@
 //! What the events of a run come to: at a moment of it, between two, and now.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use onceseal_core::code::Code;
 use onceseal_core::decide::evolve;
 use onceseal_core::id::RunId;
@@ -10,6 +12,7 @@ use onceseal_core::stream::StreamId;
 use onceseal_store::StoreError;
 use onceseal_store::read::Snapshot;
 
+use super::happened::{Part, RunEvent};
 use super::reading::run_row;
 use crate::audit::{self, AuditReport};
 use crate::control::Control;
@@ -22,7 +25,8 @@ const PAGE: usize = 256;
 /// One member of a run that differs between two moments of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// Its name, as [`render::run`] has it.
+    /// Its name, as [`render::run`] has it; of what the run is made of with what it
+    /// belongs to before it, as in `tasks.form.state` or `deliveries.gate-a.1`.
     pub member: String,
     /// What it was.
     pub before: Value,
@@ -52,29 +56,40 @@ impl Control {
         Ok(folded.filter(|(last, _)| *last == sequence).map(|(_, row)| row))
     }
 
-    /// What changed of a run between two of its events, in the order of the members'
-    /// names; `None` if it has no event of one of these numbers.
+    /// What changed of a run, its deliveries, plan, tasks, lease and handoffs between
+    /// two of the run's own events, in the order of the members' names; without a
+    /// second one, up to now. `None` if it has no event of one of these numbers.
     ///
     /// # Errors
     /// As [`Control::run_at`].
-    pub fn run_changes(&self, id: RunId, from: u64, to: u64) -> Result<Option<Vec<Change>>, Error> {
-        let (Some(before), Some(after)) = (self.run_at(id, from)?, self.run_at(id, to)?) else {
-            return Ok(None);
-        };
-        let (Value::Object(before), Value::Object(after)) =
-            (render::run(id, &before), render::run(id, &after))
-        else {
-            return Ok(None);
-        };
-        let differs = |(name, after): (&str, &Value)| {
-            let before = before.get(name)?;
-            (before != after).then(|| Change {
-                member: name.to_owned(),
-                before: before.clone(),
-                after: after.clone(),
-            })
-        };
-        Ok(Some(after.iter().filter_map(differs).collect()))
+    pub fn run_changes(&self, id: RunId, from: u64, to: Option<u64>) -> Result<Option<Vec<Change>>, Error> {
+        let (mut history, mut now) = (self.run_history(id), Moment::default());
+        let (mut before, mut after) = (None, None);
+        loop {
+            let page = history.more(PAGE)?;
+            for event in &page {
+                now.take(event)?;
+                let is = |wanted| event.part == Part::Run && event.stored.stamp.sequence == wanted;
+                if is(from) {
+                    before = Some(now.members());
+                }
+                if to.is_some_and(is) {
+                    after = Some(now.members());
+                }
+            }
+            if page.is_empty() {
+                break;
+            }
+        }
+        let after = if to.is_none() { Some(now.members()) } else { after };
+        let (Some(before), Some(after)) = (before, after) else { return Ok(None) };
+        let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        let value = |of: &BTreeMap<String, Value>, name| of.get(name).cloned().unwrap_or(Value::Null);
+        let changes = names.into_iter().filter_map(|name| {
+            let (before, after) = (value(&before, name), value(&after, name));
+            (before != after).then(|| Change { member: name.clone(), before, after })
+        });
+        Ok(Some(changes.collect()))
     }
 
     /// Folds a run's events anew, and compares with what is stored. Nothing is
@@ -129,5 +144,59 @@ fn fold(snapshot: &dyn Snapshot, id: RunId, to: u64) -> Result<Option<(u64, RunR
         None => Ok(None),
         Some(Row::Run(row)) => Ok(Some((last, row))),
         Some(_) => Err(StoreError::new(WRONG)),
+    }
+}
+
+/// A run with all that it is made of, at a moment.
+#[derive(Default)]
+struct Moment {
+    rows: BTreeMap<StreamId, (Option<String>, Row)>,
+    deliveries: BTreeMap<String, Value>,
+}
+
+impl Moment {
+    /// Goes on to the moment after an event.
+    fn take(&mut self, event: &RunEvent) -> Result<(), StoreError> {
+        if let Some(row) = &event.delivery {
+            self.deliveries
+                .insert(format!("deliveries.{}.{}", row.gate, row.revision), render::delivery(row));
+        }
+        let of_task = event.part == Part::Lease && event.task.is_some();
+        if of_task {
+            // Only a part of its events is told; the task says what became of it.
+            return Ok(());
+        }
+        let stamp = &event.stored.stamp;
+        let body = event.stored.event.as_ref().ok_or_else(|| StoreError::new(Code::Corrupt))?;
+        let before = self.rows.remove(&stamp.stream).map(|(_, row)| row);
+        let row = evolve(&stamp.stream, before, stamp.sequence, stamp.at, body)?;
+        self.rows.insert(stamp.stream, (event.task.clone(), row));
+        Ok(())
+    }
+
+    /// Its members by name.
+    fn members(&self) -> BTreeMap<String, Value> {
+        let mut members = self.deliveries.clone();
+        let mut add = |of: &str, names: &[&str], of_it: Value| {
+            let Value::Object(object) = of_it else { return };
+            for (name, value) in object.iter().filter(|(name, _)| names.is_empty() || names.contains(name)) {
+                members.insert(format!("{of}{name}"), value.clone());
+            }
+        };
+        for (stream, (task, row)) in &self.rows {
+            let named = task.clone().unwrap_or_else(|| stream.to_string());
+            match row {
+                Row::Run(row) => add("", &[], render::run(RunId(stream.name), row)),
+                Row::Plan(row) => add("plan.", &["revision", "tasks", "capacity"], render::plan(row)),
+                Row::Task(row) => add(&format!("tasks.{named}."), &[], render::task_moment(row)),
+                Row::Lease(row) => add("lease.", &[], render::lease_moment(row)),
+                Row::Handoff(row) => {
+                    let receipt = row.private.receipt.map_or(named, |receipt| receipt.to_string());
+                    add(&format!("handoffs.{receipt}."), &[], render::handoff_moment(row));
+                }
+                _ => {}
+            }
+        }
+        members
     }
 }

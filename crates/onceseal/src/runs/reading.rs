@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use onceseal_core::action::Principal;
 use onceseal_core::code::Code;
 use onceseal_core::id::{RootId, RunId};
-use onceseal_core::journal::{Body, Row, Stored};
+use onceseal_core::journal::{Row, Stored};
 use onceseal_core::json::{self, Limits, Object, Value};
 use onceseal_core::lease::{Holder, LeaseRow, Resource};
 use onceseal_core::run::{Definition, Life, RunRow};
@@ -13,7 +12,7 @@ use onceseal_core::stream::{StreamId, StreamKind};
 use onceseal_core::time::Timestamp;
 use onceseal_core::view::Loaded;
 use onceseal_store::StoreError;
-use onceseal_store::read::{self, Snapshot, StoredEvent, row_of};
+use onceseal_store::read::{self, Snapshot, row_of};
 
 use crate::control::Control;
 use crate::error::Error;
@@ -116,18 +115,6 @@ impl RunView {
     }
 }
 
-/// An event of a run, with who asked for it and by which request.
-#[derive(Debug, Clone)]
-pub struct RunEvent {
-    /// The event.
-    pub stored: StoredEvent,
-    /// Who asked; `None` if nobody did, as where a lease lapsed, or if that is
-    /// erased.
-    pub by: Option<Principal>,
-    /// The id of the request that it answers.
-    pub request: Option<String>,
-}
-
 /// A resource as it is held.
 #[derive(Debug, Clone)]
 pub struct LeaseView {
@@ -196,26 +183,6 @@ impl Control {
         Ok(view?)
     }
 
-    /// The events of a run, oldest first, from this sequence on.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn run_events(&self, id: RunId, from: u64, limit: usize) -> Result<Vec<RunEvent>, Error> {
-        let events = self.store().read(|snapshot| {
-            let events = snapshot.events(&StreamId::run(id), from, limit)?;
-            events.into_iter().map(|stored| asked_for(snapshot, stored)).collect()
-        });
-        Ok(events?)
-    }
-
-    /// An event of a run, with who asked for it.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn run_event(&self, stored: &StoredEvent) -> Result<RunEvent, Error> {
-        Ok(self.store().read(|snapshot| asked_for(snapshot, stored.clone()))?)
-    }
-
     /// How a resource is held; `None` if it never was.
     ///
     /// # Errors
@@ -255,31 +222,4 @@ pub(super) fn run_row(snapshot: &dyn Snapshot, id: RunId) -> Result<Option<(u64,
             _ => Err(StoreError::new(Code::Corrupt)),
         },
     }
-}
-
-/// Who asked for an event. The answer to a request stands behind what it changed,
-/// among the events of one command.
-fn asked_for(snapshot: &dyn Snapshot, stored: StoredEvent) -> Result<RunEvent, StoreError> {
-    let by = stored.event.as_ref().and_then(|event| asker(&event.body));
-    let behind = stored.stamp.of.saturating_sub(stored.stamp.part);
-    let more = snapshot.log(stored.position, behind as usize)?;
-    let request =
-        more.into_iter().filter(|other| other.stamp.command == stored.stamp.command).find_map(|other| {
-            match other.event?.body {
-                Body::RequestAnswered(_, sealed) => sealed.id,
-                _ => None,
-            }
-        });
-    Ok(RunEvent { stored, by, request })
-}
-
-fn asker(body: &Body) -> Option<Principal> {
-    let (agent, user) = match body {
-        Body::RunStarted(_, sealed) => (&sealed.agent, &sealed.user),
-        Body::RunMoved(_, sealed) => (&sealed.agent, &sealed.user),
-        Body::RunNamed(_, sealed) => (&sealed.agent, &sealed.user),
-        Body::RunBound(_, sealed) => (&sealed.agent, &sealed.user),
-        _ => return None,
-    };
-    agent.as_ref().map(|agent| Principal { agent: agent.clone(), user: user.clone() })
 }

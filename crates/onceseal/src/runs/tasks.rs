@@ -269,7 +269,7 @@ fn key(run: RunId, number: u32) -> Vec<u8> {
 }
 
 /// Every task that was ever in a plan of the run.
-fn of_run(run: RunId) -> Page {
+pub(super) fn of_run(run: RunId) -> Page {
     let (from, to) = (key(run, 0), key(run, u32::MAX));
     Page { index: Index::Task, from, to, after: None, newest_first: false, limit: PAGE }
 }

@@ -184,10 +184,11 @@ async fn a_run_is_shown_with_what_may_follow_and_its_events_with_who_asked() {
         let requests: Vec<_> = events.iter().map(|event| event.request.as_deref()).collect();
         assert_eq!(requests, [Some("s"), Some("m1"), Some("m2")]);
         assert!(events.iter().all(|event| event.by.as_ref() == Some(&bot())));
-        let changes = world.control.run_changes(run.id(), 2, 3).expect("readable").expect("both are there");
+        let changes =
+            world.control.run_changes(run.id(), 2, Some(3)).expect("readable").expect("both are there");
         let names: Vec<_> = changes.iter().map(|change| change.member.as_str()).collect();
         assert_eq!(names, ["code", "state"]);
-        assert!(world.control.run_changes(run.id(), 2, 4).expect("readable").is_none());
+        assert!(world.control.run_changes(run.id(), 2, Some(4)).expect("readable").is_none());
         let rebuilt = world.control.rebuild_run(run.id()).expect("readable").expect("there");
         assert!(rebuilt.same && rebuilt.sequence == 3 && rebuilt.row == view.row);
         let report = world.control.verify_run(run.id()).expect("readable");

@@ -4,11 +4,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use onceseal::core::id::RunId;
-use onceseal::core::json::{self, Limits, Object, Value};
+use onceseal::core::json::{Object, Value};
 use onceseal::core::time::Timestamp;
-use onceseal::runs::RunEvent;
+use onceseal::runs::{Part, RunEvent};
 use onceseal::{Control, render};
 
+use super::telling::told;
 use super::{Which, opened, unknown};
 use crate::command::actions::as_object;
 use crate::command::audit;
@@ -18,7 +19,7 @@ use crate::command::refused::integer;
 use crate::context::Context;
 use crate::error::{CliError, REFUSED};
 use crate::table::{Cell, Table};
-use crate::text::{age, counted, literal, shown};
+use crate::text::{age, counted, literal};
 
 /// Events read at once.
 const PAGE: usize = 256;
@@ -28,7 +29,7 @@ const PAGE: usize = 256;
 pub(crate) struct Events {
     #[command(flatten)]
     which: Which,
-    /// Only after this one
+    /// Only what is recorded after this position of the log
     #[arg(long, value_name = "N", default_value_t = 0)]
     after: u64,
     /// At most so many [default: all]
@@ -41,10 +42,10 @@ pub(crate) struct Events {
 pub(crate) struct Diff {
     #[command(flatten)]
     which: Which,
-    /// After this event
+    /// After this event of the run itself
     #[arg(default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     from: u64,
-    /// To this one, inclusive [default: the newest]
+    /// To this one, inclusive [default: now, with what happened to its tasks since its newest event]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     to: Option<u64>,
 }
@@ -54,19 +55,17 @@ pub(super) fn events(context: &Context, events: &Events) -> Result<ExitCode, Cli
     control.run(id)?.ok_or_else(unknown)?;
     let now = control.store().now();
     let mut table = Table::new(&["EVENT", "AGE", "WHAT", "CODE", "BY", "REQUEST"]);
-    let (mut items, mut after, mut left) = (Vec::new(), events.after, events.limit.unwrap_or(u64::MAX));
-    let mut next = None;
+    let (mut items, mut next, mut left) = (Vec::new(), None, events.limit.unwrap_or(u64::MAX));
+    let mut history = control.run_history(id).after(events.after);
     while left > 0 {
-        let most = usize::try_from(left).unwrap_or(PAGE).min(PAGE);
-        let page = control.run_events(id, after.saturating_add(1), most)?;
+        let page = history.more(usize::try_from(left).unwrap_or(PAGE).min(PAGE))?;
         let Some(newest) = page.last() else { break };
-        after = newest.stored.stamp.sequence;
         left -= page.len() as u64;
         for event in &page {
             items.push(rendered(event)?.into());
             table.row(cells(event, now)?);
         }
-        next = Some(after.to_string()).filter(|_| left == 0);
+        next = Some(newest.stored.position.to_string()).filter(|_| left == 0);
     }
     list::print(context, "events", items, &table, next)?;
     Ok(ExitCode::SUCCESS)
@@ -74,77 +73,37 @@ pub(super) fn events(context: &Context, events: &Events) -> Result<ExitCode, Cli
 
 /// An event as JSON has it.
 pub(super) fn rendered(event: &RunEvent) -> Result<Object, CliError> {
-    let body = &event.stored.event.as_ref().ok_or_else(list::corrupt)?.body;
-    let mut object = Object::new();
-    object.insert("sequence", integer(event.stored.stamp.sequence));
-    object.insert("position", integer(event.stored.position));
-    object.insert("at", event.stored.stamp.at.to_string());
-    object.insert("kind", body.kind().to_string());
-    let by = event.by.as_ref().map(|by| {
-        let mut asker = Object::new();
-        asker.insert("agent", by.agent.as_str());
-        asker.insert("user", by.user.clone().map_or(Value::Null, Value::Text));
-        asker
-    });
-    object.insert("by", by.map_or(Value::Null, Value::Object));
-    object.insert("request", event.request.clone().map_or(Value::Null, Value::Text));
-    object.insert("data", data(event)?);
-    Ok(object)
+    event.stored.event.as_ref().ok_or_else(list::corrupt)?;
+    Ok(as_object(render::run_event(event)))
 }
 
-fn data(event: &RunEvent) -> Result<Object, CliError> {
-    let body = &event.stored.event.as_ref().ok_or_else(list::corrupt)?.body;
-    let mut data = String::new();
-    body.write_data(&mut data);
-    let data = json::read(data.as_bytes(), &Limits::DATA).map_err(|_| list::corrupt())?;
-    Ok(as_object(data))
-}
-
-/// What an event did, its code, and who asked for it.
-fn told(event: &RunEvent) -> Result<[String; 4], CliError> {
-    let data = data(event)?;
-    let member = |name: &str| data.get(name).and_then(Value::as_text).map(shown);
-    let kind = event.stored.event.as_ref().map_or(String::new(), |event| event.body.kind().to_string());
-    let what = match (member("from"), member("to"), member("state")) {
-        (Some(from), Some(to), _) if kind == "run.interrupted" => format!("{from} > {to} (interrupted)"),
-        (Some(from), Some(to), _) => format!("{from} > {to}"),
-        (_, _, Some(state)) => format!("started in {state}"),
-        _ => kind,
-    };
-    let by = event.by.as_ref().map_or("-".to_owned(), |by| match &by.user {
-        Some(user) => format!("{} for {}", shown(&by.agent), shown(user)),
-        None => shown(&by.agent),
-    });
-    let request = event.request.as_deref().map_or("-".to_owned(), shown);
-    Ok([what, member("code").unwrap_or_else(|| "-".to_owned()), by, request])
+/// The number of an event of the run itself; its parts count theirs apart.
+fn own(event: &RunEvent) -> String {
+    match event.part {
+        Part::Run => event.stored.stamp.sequence.to_string(),
+        _ => "-".to_owned(),
+    }
 }
 
 fn cells(event: &RunEvent, now: Timestamp) -> Result<Vec<Cell>, CliError> {
     let stamp = &event.stored.stamp;
     let [what, code, by, request] = told(event)?;
     let age = age(now.since(stamp.at));
-    Ok(vec![
-        stamp.sequence.to_string().into(),
-        age.into(),
-        what.into(),
-        code.into(),
-        by.into(),
-        request.into(),
-    ])
+    Ok(vec![own(event).into(), age.into(), what.into(), code.into(), by.into(), request.into()])
 }
 
 /// An event on one line.
 pub(super) fn line(id: RunId, event: &RunEvent) -> Result<String, CliError> {
     let stamp = &event.stored.stamp;
     let [what, code, by, request] = told(event)?;
-    Ok(format!("{}  {id}  {:>4}  {what}  {code}  {by}  {request}\n", stamp.at, stamp.sequence))
+    Ok(format!("{}  {id}  {:>4}  {what}  {code}  {by}  {request}\n", stamp.at, own(event)))
 }
 
 pub(super) fn diff(context: &Context, diff: &Diff) -> Result<ExitCode, CliError> {
     let (control, id) = opened(context, &diff.which)?;
     let newest = control.run(id)?.ok_or_else(unknown)?.sequence;
     let to = diff.to.unwrap_or(newest);
-    let changes = control.run_changes(id, diff.from, to)?.ok_or_else(|| {
+    let changes = control.run_changes(id, diff.from, diff.to)?.ok_or_else(|| {
         let message = format!("the run has {}, numbered from 1", counted(saturated(newest), "event"));
         CliError::usage(message).next(format!("onceseal runs events {id}"))
     })?;

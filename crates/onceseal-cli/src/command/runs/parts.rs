@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use onceseal::core::hash::Hash;
 use onceseal::core::id::RunId;
 use onceseal::core::json::{Object, Value};
-use onceseal::runs::{Blocking, DeliveryRow, InTheWay, PlanRow, RunView, TaskFilter, TaskState};
+use onceseal::runs::{
+    Blocking, DeliveryPrivate, DeliveryRow, InTheWay, PlanRow, RunView, TaskFilter, TaskState,
+};
 use onceseal::{Control, render};
 
 use crate::command::refused::integer;
@@ -52,9 +55,14 @@ impl Parts {
     /// The same for people, where there is any.
     pub(super) fn rows(&self) -> Vec<(&'static str, String)> {
         let mut rows = Vec::new();
-        if !self.deliveries.is_empty() {
-            let one = |row: &DeliveryRow| format!("{} {}", shown(&row.gate), row.revision);
-            rows.push(("deliveries", self.deliveries.iter().map(one).collect::<Vec<_>>().join(", ")));
+        for row in &self.deliveries {
+            let hash = |name: &str, hash: Option<Hash>| hash.map(|hash| format!("{name}{hash}"));
+            let by = row.approval.map(|id| format!("by {id}"));
+            let DeliveryPrivate { contract, receipt, record } = row.private;
+            let what =
+                [hash("", receipt), hash("contract ", contract), hash("record ", record), by].into_iter();
+            let what = what.flatten().collect::<Vec<_>>().join(", ");
+            rows.push(("bound", format!("{} {}: {what}", shown(&row.gate), row.revision)));
         }
         if let Some(plan) = &self.plan {
             let states = self.tasks.iter().map(|(state, count)| format!("{count} {state}"));

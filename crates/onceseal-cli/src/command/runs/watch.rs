@@ -1,6 +1,5 @@
 //! Following runs as they go on.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -8,9 +7,8 @@ use clap::Args;
 use onceseal::Control;
 use onceseal::core::id::RunId;
 use onceseal::core::json::{Object, Value};
-use onceseal::core::stream::{StreamId, StreamKind};
 use onceseal::render;
-use onceseal::runs::{Blocking, InTheWay, RunFilter, Stand, TaskFilter};
+use onceseal::runs::{Blocking, InTheWay, RunFilter, Stand};
 
 use super::history::{line, rendered};
 use super::show::{cells, holder};
@@ -49,13 +47,12 @@ pub(super) fn run(context: &Context, watch: &Watch) -> Result<ExitCode, CliError
 /// The events of one run, until it has ended.
 fn one(context: &Context, which: &Which) -> Result<(), CliError> {
     let (control, id) = opened(context, which)?;
-    let (mut from, mut told) = (1, Told::default());
+    let (mut history, mut told) = (control.run_history(id), Told::default());
     loop {
         // Looked at first: what is recorded after it is told in the next round.
         let ended = control.run(id)?.ok_or_else(unknown)?.row.terminal;
-        let page = control.run_events(id, from, 256)?;
+        let page = history.more(256)?;
         for event in &page {
-            from = event.stored.stamp.sequence + 1;
             match context.out.is_json() {
                 true => context.out.line(&rendered(event)?.into())?,
                 false => context.out.text(&line(id, event)?)?,
@@ -70,11 +67,9 @@ fn one(context: &Context, which: &Which) -> Result<(), CliError> {
     }
 }
 
-/// What was told of a run's tasks, and of what stands in its way.
+/// What was told of what stands in a run's way.
 #[derive(Default)]
 struct Told {
-    /// The newest event of each task.
-    tasks: BTreeMap<StreamId, u64>,
     blockers: Vec<InTheWay>,
     /// The log as far as it was looked at.
     position: u64,
@@ -88,20 +83,6 @@ impl Told {
             return Ok(());
         }
         self.position = position;
-        for task in control.list_tasks(id, &TaskFilter::default(), usize::MAX)?.items {
-            if self.tasks.insert(task.stream, task.sequence) == Some(task.sequence) {
-                continue;
-            }
-            if context.out.is_json() {
-                let mut object = Object::new();
-                object.insert("task", render::task(&task));
-                context.out.line(&object.into())?;
-                continue;
-            }
-            let (name, row) = (task.id().map_or("erased".to_owned(), shown), &task.row);
-            let code = row.code.as_deref().map(|code| format!(" ({})", shown(code))).unwrap_or_default();
-            context.out.text(&format!("task {name} {} in {}{code}\n", row.state, row.phase_name()))?;
-        }
         let blockers = control.blockers(id)?.unwrap_or_default();
         // Whose turn it is not is in its state.
         let waits = |it: &InTheWay| it.blocker.blocking == Blocking::Waiting;
@@ -137,10 +118,7 @@ fn tail(context: &Context, after: Option<u64>) -> Result<(), CliError> {
         (None, None) => 0,
     };
     follow(context, after, u64::MAX, true, |control, stored| {
-        if stored.stamp.stream.kind != StreamKind::Run {
-            return Ok(());
-        }
-        let (id, event) = (RunId(stored.stamp.stream.name), control.run_event(stored)?);
+        let Some((id, event)) = control.run_event(stored)? else { return Ok(()) };
         if !context.out.is_json() {
             return context.out.text(&line(id, &event)?);
         }
