@@ -38,6 +38,7 @@ mod running;
 mod single_use;
 mod tasks;
 mod tools;
+mod turns;
 
 use calls::{Call, call, identity};
 use executor::Real;

@@ -1,0 +1,88 @@
+//! Deliveries from the shell: asked for, approved, and bound by that approval.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::base::{Project, snapshot};
+use crate::tasks::pretty;
+
+#[test]
+fn a_delivery_is_asked_for_approved_and_bound_by_that_approval_alone() {
+    let project = Project::new();
+    project.ok(&["runs", "start", "delivery", "add-login"]);
+    fs::write(project.path("design.md"), "a form\n").expect("a design");
+    let deliver = ["runs", "deliver", "delivery/add-login", "gate-a", "1", "--receipt-file", "design.md"];
+    let line = |more: &[&'static str]| [&deliver[..], more].concat();
+    let refused = project.refused(&line(&["--json"])).error();
+    assert_eq!(refused["code"], "proof_required");
+    let next = refused["next"][0].as_str().expect("a next step").to_owned();
+    assert!(next.ends_with(" --ask") && next.contains("--receipt sha256:"), "{next}");
+    // What is said is what can be typed.
+    let words: Vec<&str> = next.split(' ').skip(1).collect();
+    let asked = project.json(&words);
+    let approval = asked["items"][0]["approval"].as_str().expect("a request").to_owned();
+    let again = project.json(&line(&["--ask"]));
+    assert_eq!(again["items"][0]["approval"], json!(approval), "it is one request");
+    snapshot("json_runs_deliver_ask", &pretty(&again));
+    let shown = project.ok(&["approvals", "show", &approval]).stdout;
+    assert!(shown.contains("run.bind_delivery") && shown.contains("gate-a"), "{shown}");
+    let bind = [&deliver[..], &["--approval", &approval]].concat();
+    let early = project.refused(&[&bind[..], &["--json"]].concat()).error();
+    assert_eq!(early["code"], "approval_pending");
+    project.ok(&["approve", &approval]);
+    let granted = project.json(&line(&["--ask"]));
+    assert_eq!(
+        (&granted["items"][0]["status"], &granted["items"][0]["approval"]),
+        (&json!("granted"), &json!(approval))
+    );
+    fs::write(project.path("design.md"), "another form\n").expect("a design");
+    let other = project.refused(&[&bind[..], &["--json"]].concat()).error();
+    assert_eq!(other["code"], "approval_mismatch");
+    fs::write(project.path("design.md"), "a form\n").expect("a design");
+    let bound = project.json(&[&bind[..], &["--request", "bind-1"]].concat());
+    assert_eq!(bound["replayed"], false);
+    assert_eq!(project.json(&[&bind[..], &["--request", "bind-1"]].concat())["replayed"], true);
+    let again = project.ok(&line(&["--ask"]));
+    assert!(again.stderr.contains("gate-a 1 is bound"), "{again:?}");
+    let run = project.json(&["runs", "show", "delivery/add-login"]);
+    assert_eq!(run["deliveries"][0]["approval"], json!(approval));
+    assert_eq!(run["blockers"][0]["code"], "unbound:gate-b");
+    assert_eq!(project.json(&["audit"])["clean"], true);
+}
+
+#[test]
+fn several_deliveries_are_bound_at_once_from_a_file_or_none() {
+    let project = Project::new();
+    project.ok(&["runs", "start", "delivery", "c"]);
+    let hash = format!("sha256:{}", "a".repeat(64));
+    let file = |approvals: [&str; 2]| {
+        let one = |gate: &str, approval: &str| match approval {
+            "" => json!({"gate": gate, "revision": 1, "receipt": hash}),
+            approval => json!({"gate": gate, "revision": 1, "receipt": hash, "approval": approval}),
+        };
+        let list = json!([one("gate-a", approvals[0]), one("gate-b", approvals[1])]);
+        fs::write(project.path("deliveries.json"), list.to_string()).expect("a file");
+    };
+    file(["", ""]);
+    let deliver = ["runs", "deliver", "delivery/c", "--file", "deliveries.json"];
+    let asked = project.json(&[&deliver[..], &["--ask"]].concat());
+    let approvals: Vec<&str> = asked["items"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|item| item["approval"].as_str())
+        .collect();
+    project.ok(&["approve", approvals[0]]);
+    file([approvals[0], approvals[1]]);
+    project.refused(&deliver);
+    assert_eq!(project.json(&["runs", "show", "delivery/c"])["deliveries"], json!([]), "all or none");
+    project.ok(&["approve", approvals[1]]);
+    project.ok(&deliver);
+    assert_eq!(project.json(&["runs", "show", "delivery/c"])["blockers"], json!([]));
+    fs::write(project.path("deliveries.json"), r#"[{"gate":"gate-a"}]"#).expect("a file");
+    assert_eq!(project.run(&deliver).code, 2);
+    let unlisted =
+        project.refused(&["runs", "deliver", "delivery/c", "gate-z", "1", "--receipt", &hash, "--ask"]);
+    assert!(unlisted.stderr.contains("gate-a, gate-b"), "{unlisted:?}");
+}
