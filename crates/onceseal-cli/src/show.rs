@@ -11,8 +11,10 @@ use onceseal::core::json::{Object, Value};
 use onceseal::core::time::Timestamp;
 
 mod contract;
+mod delivery;
 
 pub(crate) use contract::Contract;
+pub(crate) use delivery::Asked;
 
 use crate::standing;
 use crate::table::{fields, state_style};
@@ -36,13 +38,14 @@ impl Line {
     }
 }
 
-/// A request with the action it is about. Lines are folded at `width` columns.
+/// A request with the action it is about, and with what else is known of that.
+/// Lines are folded at `width` columns.
 pub(crate) fn approval(
     id: ApprovalId,
     row: &ApprovalRow,
     action: &ActionRow,
     arguments: &Object,
-    contract: Option<&Contract>,
+    known: Vec<(&'static str, String)>,
     now: Timestamp,
     width: usize,
 ) -> String {
@@ -72,7 +75,7 @@ pub(crate) fn approval(
         ("action hash", hash(&bound.action_hash)),
         ("binding", hash(&bound.binding)),
     ];
-    rows.extend(contract.iter().flat_map(|contract| contract.rows()));
+    rows.extend(known);
     out.push_str(&fields(&rows));
     for response in &row.private.responses {
         let person =

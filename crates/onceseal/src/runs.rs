@@ -76,7 +76,7 @@ use onceseal_store::StoreError;
 pub use asking::{Moving, Naming, Started, Starting};
 pub use defined::DefinedError;
 pub(crate) use defined::section;
-pub use delivering::Binding;
+pub use delivering::{AskedDelivery, Binding};
 pub use guard::LeaseGuard;
 pub(crate) use guard::given_up;
 pub use handing::{Handing, HandoffView};

@@ -15,6 +15,7 @@ use onceseal::core::json::{Object, Value};
 use onceseal::core::reply::Reply;
 use onceseal::core::stream::StreamKind;
 use onceseal::core::time::{Span, Timestamp};
+use onceseal::runs::BIND_DELIVERY;
 use onceseal::store::StoreError;
 use onceseal::views::{Cursor, Filter};
 use onceseal::{Control, Error, render};
@@ -25,7 +26,7 @@ use super::list::{self, Pages};
 use super::refused::{integer, of};
 use crate::context::{Context, wait};
 use crate::error::{CliError, REFUSED};
-use crate::show::{self, Contract};
+use crate::show::{self, Asked, Contract};
 use crate::standing;
 use crate::table::{Cell, Table};
 use crate::text::{age, object_deceives, shown};
@@ -149,7 +150,8 @@ fn list(
         next = found.next.map(|cursor| cursor.to_string());
         for (id, row) in found.requests {
             let status = standing::status(&row, now);
-            items.push(rendered(id, &row, now).into());
+            let asked = asked_in_list(&control, &row)?;
+            items.push(rendered(id, &row, asked.as_ref(), now).into());
             let expires = match status {
                 Status::Pending | Status::Granted => format!("in {}", age(row.expires_at.since(now))),
                 _ => "-".to_owned(),
@@ -162,7 +164,10 @@ fn list(
                 Cell::state(status.as_str()),
                 format!("{}/{}", row.yeses(), row.quorum).into(),
                 expires.into(),
-                text(bound.name.as_ref()),
+                match &asked {
+                    Some(asked) => Cell::from(format!("{BIND_DELIVERY} {}", asked.word())),
+                    None => text(bound.name.as_ref()),
+                },
                 text(bound.effect_key.as_ref()),
             ]);
         }
@@ -201,9 +206,24 @@ fn listed(
     }
 }
 
+/// What a request is about, if that is a delivery. A list does not fail where
+/// nothing is known of one request.
+fn asked_in_list(control: &Control, row: &ApprovalRow) -> Result<Option<Asked>, CliError> {
+    let name = row.private.bound.name.as_deref();
+    if name != Some(BIND_DELIVERY) {
+        return Ok(None);
+    }
+    match control.shown_arguments(row.action, false) {
+        Ok(arguments) => Asked::of(control, name, &arguments),
+        Err(error) if error.code() == Code::Erased.as_str() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// A request as JSON has it, with where it stands now.
-fn rendered(id: ApprovalId, row: &ApprovalRow, now: Timestamp) -> Object {
+fn rendered(id: ApprovalId, row: &ApprovalRow, asked: Option<&Asked>, now: Timestamp) -> Object {
     let mut object = as_object(render::approval(id, row));
+    object.insert("delivery", asked.map_or(Value::Null, |asked| asked.object().into()));
     object.insert("status", standing::status(row, now).as_str());
     object
 }
@@ -216,6 +236,8 @@ struct Request {
     arguments: Object,
     /// The contract that it binds, if a worker is to carry the action out.
     contract: Option<Contract>,
+    /// The delivery that it binds, if it binds one.
+    delivery: Option<Asked>,
 }
 
 impl Request {
@@ -229,7 +251,8 @@ impl Request {
             Some(digest) => Some(Contract::of(digest, control.store().tool(digest)?)?),
             None => None,
         };
-        Ok(Request { id: show.id, row, action, arguments, contract })
+        let delivery = Asked::of(control, row.private.bound.name.as_deref(), &arguments)?;
+        Ok(Request { id: show.id, row, action, arguments, contract, delivery })
     }
 
     fn binding(&self) -> Result<Hash, CliError> {
@@ -239,12 +262,13 @@ impl Request {
 
     fn text(&self, control: &Control) -> String {
         let (now, width) = (control.store().now(), columns());
-        let contract = self.contract.as_ref();
-        show::approval(self.id, &self.row, &self.action, &self.arguments, contract, now, width)
+        let contract = self.contract.iter().flat_map(Contract::rows);
+        let known = contract.chain(self.delivery.iter().flat_map(Asked::rows)).collect();
+        show::approval(self.id, &self.row, &self.action, &self.arguments, known, now, width)
     }
 
     fn object(&self, control: &Control) -> Object {
-        let mut object = rendered(self.id, &self.row, control.store().now());
+        let mut object = rendered(self.id, &self.row, self.delivery.as_ref(), control.store().now());
         let suspicious = object_deceives(&self.arguments);
         let mut action = as_object(render::action(self.row.action, &self.action));
         action.insert("arguments", self.arguments.clone());

@@ -7,6 +7,18 @@ use serde_json::json;
 use crate::base::{Project, snapshot};
 use crate::tasks::pretty;
 
+/// A kind whose gate asks for no proof.
+const OPEN: &str = "actions:
+  run.bind_delivery: { approval: { ttl: 24h }, decision: approve }
+runs:
+  open:
+    initial: open
+    gates: { design: { proof: none } }
+    states:
+      open: { to: [open, closed], interrupted: open }
+      closed: { terminal: true }
+";
+
 #[test]
 fn a_delivery_is_asked_for_approved_and_bound_by_that_approval_alone() {
     let project = Project::new();
@@ -85,4 +97,56 @@ fn several_deliveries_are_bound_at_once_from_a_file_or_none() {
     let unlisted =
         project.refused(&["runs", "deliver", "delivery/c", "gate-z", "1", "--receipt", &hash, "--ask"]);
     assert!(unlisted.stderr.contains("gate-a, gate-b"), "{unlisted:?}");
+}
+
+#[test]
+fn who_is_asked_reads_to_which_run_and_gate_something_would_be_bound() {
+    let project = Project::new();
+    let run =
+        project.json(&["runs", "start", "delivery", "add-login"])["run"].as_str().expect("an id").to_owned();
+    let [contract, record] = ["c", "d"].map(|digit| format!("sha256:{}", digit.repeat(64)));
+    fs::write(project.path("design.md"), "a form\n").expect("a design");
+    let ask = ["runs", "deliver", &run, "gate-a", "2", "--receipt-file", "design.md", "--ask"];
+    let more = ["--contract", &contract, "--record", &record];
+    let asked = project.json(&[&ask[..], &more].concat());
+    let approval = asked["items"][0]["approval"].as_str().expect("a request").to_owned();
+    let listed = project.ok(&["pending"]).stdout;
+    assert!(listed.contains("run.bind_delivery gate-a 2 of delivery/add-login"), "{listed}");
+    snapshot("text_approvals_show_delivery", &project.ok(&["approvals", "show", &approval]).stdout);
+    snapshot(
+        "json_approvals_show_delivery",
+        &pretty(&project.json(&["approvals", "show", &approval])["delivery"]),
+    );
+    // Words that anybody can write are not taken for a delivery.
+    let receipt = format!("receipt_hash=sha256:{}", "e".repeat(64));
+    let unknown = format!("run=run_{}", "0".repeat(32));
+    for (run, gate) in [(unknown, "gate-a"), (format!("run={run}"), "gate-x")] {
+        let gate = format!("gate={gate}");
+        let args = ["--arg", &run, "--arg", &gate, "--arg", "revision:=3", "--arg", &receipt];
+        let line = [&["exec", "run.bind_delivery"], &args[..], &["--json", "--", "true"]].concat();
+        let forged = project.refused(&line).error()["approval"].as_str().expect("a request").to_owned();
+        let shown = project.ok(&["approvals", "show", &forged]).stdout;
+        assert!(!shown.contains("to bind") || shown.contains("but          gate_unknown"), "{shown}");
+    }
+}
+
+#[test]
+fn nobody_is_asked_about_a_delivery_that_can_never_be_bound() {
+    let project = Project::with_policy(OPEN);
+    project.ok(&["runs", "start", "open", "c"]);
+    let receipt = format!("sha256:{}", "a".repeat(64));
+    let ask = |gate, revision| {
+        let line = ["runs", "deliver", "open/c", gate, revision, "--receipt", &receipt, "--ask", "--json"];
+        project.refused(&line).error()
+    };
+    project.ok(&["runs", "deliver", "open/c", "design", "7", "--receipt", &receipt]);
+    let old = ask("design", "6");
+    assert_eq!(
+        (&old["code"], &old["why"]),
+        (&json!("delivery_revision_old"), &json!("design is bound with revision 7"))
+    );
+    assert_eq!(ask("plan", "8")["why"], "its gates: design");
+    project.ok(&["runs", "transition", "open/c", "closed"]);
+    assert_eq!(ask("design", "8")["code"], "run_ended");
+    assert!(project.items(&["pending"]).is_empty());
 }

@@ -87,6 +87,30 @@ impl Delivery {
         }
     }
 
+    /// The run and the delivery that arguments of the action are about; `None` if they
+    /// are of no delivery, as where somebody else wrote them. The approval is not in
+    /// them.
+    #[must_use]
+    pub fn asked_for(arguments: &Object) -> Option<(RunId, Delivery)> {
+        let text = |name: &str| arguments.get(name).and_then(json::Value::as_text);
+        let hash = |name: &str| match arguments.get(name) {
+            None => Some(None),
+            Some(_) => Hash::parse(text(name)?).map(Some),
+        };
+        let revision = arguments.get("revision").and_then(json::Value::as_integer)?;
+        let delivery = Delivery {
+            gate: text("gate")?.to_owned(),
+            revision: u64::try_from(revision).ok()?,
+            receipt: hash("receipt_hash")??,
+            contract: hash("contract_hash")?,
+            record: hash("record_hash")?,
+            approval: None,
+        };
+        let run = RunId::parse(text("run")?)?;
+        let whole = delivery.action(run, &Principal::agent(""), "").arguments;
+        (whole == *arguments).then_some((run, delivery))
+    }
+
     /// Whether it is what was bound.
     fn is(&self, row: &DeliveryRow) -> bool {
         let DeliveryPrivate { contract, receipt, record } = &row.private;

@@ -1,9 +1,11 @@
 //! Binding deliveries to the gates of a run, with the approvals that they need.
 
 use onceseal_core::action::Action;
+use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::id::RunId;
 use onceseal_core::journal::{Index, Key, Row};
+use onceseal_core::json::Object;
 use onceseal_core::lease::Lease;
 use onceseal_core::reply::RunNow;
 use onceseal_core::run::{BindDeliveries, Delivery, DeliveryRow};
@@ -13,7 +15,7 @@ use onceseal_store::{OwnRows, StoreError};
 
 use super::asking::{asked, named};
 use super::writing::{WriteError, asked_with};
-use super::{LeaseGuard, Run};
+use super::{LeaseGuard, Run, RunView};
 use crate::call::Proposing;
 use crate::control::Control;
 use crate::error::Error;
@@ -95,6 +97,34 @@ impl Run {
     }
 }
 
+/// A delivery that a person is asked to approve.
+#[derive(Debug, Clone)]
+pub struct AskedDelivery {
+    /// The run that it would be bound to.
+    pub run: RunView,
+    /// What would be bound.
+    pub delivery: Delivery,
+    /// What is bound there already, if anything is.
+    pub bound: Option<DeliveryRow>,
+}
+
+impl AskedDelivery {
+    /// Why it cannot be bound whatever a person says, if it cannot.
+    #[must_use]
+    pub fn idle(&self) -> Option<Code> {
+        let gates = self.run.definition.iter().flat_map(|definition| definition.gates().keys());
+        let newest = self.run.row.revision_of(&self.delivery.gate);
+        match &self.bound {
+            Some(row) if row.private.receipt != Some(self.delivery.receipt) => Some(Code::DeliveryConflict),
+            Some(_) => None,
+            None if self.run.row.terminal => Some(Code::RunEnded),
+            None if !gates.clone().any(|gate| *gate == self.delivery.gate) => Some(Code::GateUnknown),
+            None if newest.is_some_and(|newest| self.delivery.revision <= newest) => Some(Code::DeliveryOld),
+            None => None,
+        }
+    }
+}
+
 impl Control {
     /// What was bound to a run, by revision.
     ///
@@ -124,6 +154,18 @@ impl Control {
                 None => return Ok(rows),
             }
         }
+    }
+
+    /// What a request to approve [`BIND_DELIVERY`](super::BIND_DELIVERY) with these
+    /// arguments is about; `None` if they are of no delivery to a run of this store's.
+    ///
+    /// # Errors
+    /// The store cannot be read, or a row does not decode.
+    pub fn asked_delivery(&self, arguments: &Object) -> Result<Option<AskedDelivery>, Error> {
+        let Some((run, delivery)) = Delivery::asked_for(arguments) else { return Ok(None) };
+        let Some(run) = self.run(run)? else { return Ok(None) };
+        let bound = self.delivery(run.id, &delivery.gate, delivery.revision)?;
+        Ok(Some(AskedDelivery { run, delivery, bound }))
     }
 
     /// What was bound at a gate of a run with this revision.

@@ -12,7 +12,7 @@ use onceseal::core::id::ApprovalId;
 use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::core::reply::Reply;
 use onceseal::core::time::Timestamp;
-use onceseal::runs::{Delivery, Run};
+use onceseal::runs::{AskedDelivery, Delivery, Run};
 use onceseal::{Control, Error};
 
 use super::acting::told;
@@ -200,32 +200,43 @@ fn ask(context: &Context, deliver: &Deliver, deliveries: Vec<Delivery>) -> Resul
     let config = context.config()?;
     let control = context.act(&config)?;
     let run = find_asked(&control, &deliver.which, &deliver.asking)?;
-    // Nobody is asked about what could not be bound.
     let view = control.run(run.id())?.ok_or_else(unknown)?;
-    if view.row.terminal {
-        return Err(CliError::missing(Code::RunEnded).next(format!("onceseal runs show {}", run.id())));
-    }
-    let gates = view.definition.iter().flat_map(|definition| definition.gates().keys());
-    let gates: Vec<&str> = gates.map(String::as_str).collect();
     let mut asked = Vec::new();
     for delivery in deliveries {
-        if !gates.contains(&delivery.gate.as_str()) {
-            return Err(
-                CliError::missing(Code::GateUnknown).because(format!("its gates: {}", gates.join(", ")))
-            );
+        let bound = control.delivery(run.id(), &delivery.gate, delivery.revision)?;
+        let is_bound = bound.is_some();
+        let of_it = AskedDelivery { run: view.clone(), delivery, bound };
+        // Nobody is asked about what could not be bound.
+        if let Some(code) = of_it.idle() {
+            return Err(not_asked(&of_it, code));
         }
-        if let Some(bound) = control.delivery(run.id(), &delivery.gate, delivery.revision)? {
-            if bound.private.receipt == Some(delivery.receipt) {
-                if !context.out.is_json() {
-                    context.out.note(&format!("{} {} is bound", delivery.gate, delivery.revision));
-                }
-                continue;
+        let delivery = of_it.delivery;
+        if is_bound {
+            if !context.out.is_json() {
+                context.out.note(&format!("{} {} is bound", delivery.gate, delivery.revision));
             }
-            return Err(CliError::missing(Code::DeliveryConflict));
+            continue;
         }
         asked.push(propose(context, &control, &run, deliver, delivery)?);
     }
     print(context, deliver, &run, &asked)
+}
+
+fn not_asked(asked: &AskedDelivery, code: Code) -> CliError {
+    let AskedDelivery { run, delivery, .. } = asked;
+    let error = CliError::missing(code).about("run", run.id.to_string());
+    match code {
+        Code::GateUnknown => {
+            let gates = run.definition.iter().flat_map(|definition| definition.gates().keys());
+            let gates: Vec<&str> = gates.map(String::as_str).collect();
+            error.because(format!("its gates: {}", gates.join(", ")))
+        }
+        Code::DeliveryOld => {
+            let newest = run.row.revision_of(&delivery.gate).unwrap_or_default();
+            error.because(format!("{} is bound with revision {newest}", delivery.gate))
+        }
+        _ => error.next(format!("onceseal runs show {}", run.id)),
+    }
 }
 
 fn propose(
