@@ -4,6 +4,7 @@ mod acting;
 mod blockers;
 mod delivering;
 mod history;
+mod next;
 mod parts;
 mod show;
 mod telling;

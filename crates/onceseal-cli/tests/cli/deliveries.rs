@@ -150,3 +150,29 @@ fn nobody_is_asked_about_a_delivery_that_can_never_be_bound() {
     assert_eq!(ask("design", "8")["code"], "run_ended");
     assert!(project.items(&["pending"]).is_empty());
 }
+
+#[test]
+fn who_starts_a_run_and_binds_to_it_is_told_what_was_done_and_what_is_next() {
+    let project = Project::with_policy(OPEN);
+    let started = project.ok(&["runs", "start", "open", "c"]);
+    let run = started.stdout.split(' ').next().expect("an id").to_owned();
+    assert!(started.stderr.contains(&format!("onceseal runs show {run}")), "{started:?}");
+    let receipt = format!("sha256:{}", "a".repeat(64));
+    let bind = ["runs", "deliver", "open/c", "design", "3", "--receipt", &receipt, "--request", "b"];
+    let bound = project.ok(&bind);
+    assert_eq!(bound.stdout, format!("{run} has bound design 3: {receipt}\n"));
+    assert!(bound.stderr.contains(&format!("next: onceseal tasks plan {run} 3 FILE")), "{bound:?}");
+    assert!(project.ok(&bind).stdout.ends_with(" (asked before)\n"));
+    assert_eq!(project.json(&bind)["deliveries"][0]["receipt"], json!(receipt));
+    // Each step is what can be typed.
+    fs::write(project.path("plan.json"), r#"{"tasks":[{"id":"form"}]}"#).expect("a plan");
+    project.ok(&["tasks", "plan", &run, "3", "plan.json"]);
+    let shown = project.ok(&["runs", "show", "open/c"]).stderr;
+    assert!(shown.contains(&format!("next: onceseal tasks work {run} --check")), "{shown}");
+    let gated = project.ok(&["runs", "start", "delivery", "d"]).stderr;
+    assert!(gated.contains("next: onceseal runs deliver run_") && gated.contains(" gate-a 1 "), "{gated}");
+    let simple = project.ok(&["runs", "start", "simple", "s"]).stderr;
+    let step = simple.lines().find_map(|line| line.strip_prefix("next: onceseal ")).expect("a step");
+    project.ok(&step.split(' ').collect::<Vec<_>>());
+    assert_eq!(project.json(&["runs", "show", "simple/s"])["state"], "running");
+}

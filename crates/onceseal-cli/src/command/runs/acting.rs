@@ -11,6 +11,8 @@ use onceseal::core::json::{Object, Value};
 use onceseal::runs::{Lease, Moving, Resource, Run, RunNow, Subject};
 use onceseal::{Control, Error};
 
+use super::next::steps;
+use super::parts::Parts;
 use super::{Asking, Which, find_asked, unknown};
 use crate::command::lease::proof;
 use crate::command::refused::integer;
@@ -93,12 +95,29 @@ pub(super) fn start(context: &Context, start: &Start) -> Result<ExitCode, CliErr
     let runs = control.runs().with(definitions).by(start.asking.principal());
     let started = wait(runs.start(&start.kind).subject(subject).request(&request).send())?;
     match started {
-        Ok(started) => told(context, &started.answer, &request),
+        Ok(started) => {
+            let code = told(context, &started.answer, &request)?;
+            go_on(context, &control, started.run.id())?;
+            Ok(code)
+        }
         Err(error @ Error::KindUnknown { .. }) => {
             Err(CliError::from(error).next("onceseal runs definitions"))
         }
         Err(error) => Err(CliError::from(error).about("request", request)),
     }
+}
+
+/// Says what a person would type next about a run.
+pub(super) fn go_on(context: &Context, control: &Control, run: RunId) -> Result<(), CliError> {
+    if context.out.is_json() {
+        return Ok(());
+    }
+    let Some(view) = control.run(run)? else { return Ok(()) };
+    if let Some(step) = steps(&view, &Parts::read(control, &view)?).first() {
+        context.out.note(&format!("next: {step}"));
+    }
+    context.out.note(&format!("      onceseal runs show {run} tells what else"));
+    Ok(())
 }
 
 pub(super) fn transition(context: &Context, transition: &Transition) -> Result<ExitCode, CliError> {

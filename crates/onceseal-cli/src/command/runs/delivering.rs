@@ -10,12 +10,12 @@ use onceseal::core::code::Code;
 use onceseal::core::hash::Hash;
 use onceseal::core::id::ApprovalId;
 use onceseal::core::json::{self, Limits, Object, Value};
-use onceseal::core::reply::Reply;
+use onceseal::core::reply::{Reply, RunNow};
 use onceseal::core::time::Timestamp;
 use onceseal::runs::{AskedDelivery, Delivery, Run};
-use onceseal::{Control, Error};
+use onceseal::{Control, Error, render};
 
-use super::acting::told;
+use super::acting::{document, go_on};
 use super::{Asking, Which, digest, earlier, find_asked, under, unknown};
 use crate::command::exec::approval;
 use crate::command::lease::proof;
@@ -24,7 +24,7 @@ use crate::command::refused::{self, integer};
 use crate::context::{Context, wait};
 use crate::error::{CliError, REFUSED};
 use crate::table::{Cell, Table};
-use crate::text::shell;
+use crate::text::{shell, shown};
 
 /// Many times what a delivery needs, 64 times.
 const MOST: usize = 256 * 1024;
@@ -169,12 +169,39 @@ pub(super) fn deliver(context: &Context, deliver: &Deliver) -> Result<ExitCode, 
         binding = binding.under_lease(lease);
     }
     match wait(binding.send())? {
-        Ok(now) => told(context, &now, &request),
+        Ok(now) => bound(context, &control, &deliveries, &now, &request),
         Err(error) => {
             let error = refused::of(&control, error).about("run", run.id().to_string());
             Err(earlier(&run, &request, to_prove(deliver, &deliveries, error)))
         }
     }
+}
+
+/// Says what is bound now, and what a person would type next.
+fn bound(
+    context: &Context,
+    control: &Control,
+    deliveries: &[Delivery],
+    answer: &RunNow,
+    request: &str,
+) -> Result<ExitCode, CliError> {
+    let run = answer.answered.run;
+    if context.out.is_json() {
+        let mut object = document(answer, request, "now");
+        object.insert("joined", false);
+        let rows = deliveries.iter().map(|of| control.delivery(run, &of.gate, of.revision));
+        let rows = rows.collect::<Result<Vec<_>, _>>()?;
+        object.insert("deliveries", Value::List(rows.iter().flatten().map(render::delivery).collect()));
+        context.out.document(object)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let how = if answer.replayed { " (asked before)" } else { "" };
+    for Delivery { gate, revision, receipt, .. } in deliveries {
+        context.out.text(&format!("{run} has bound {} {revision}: {receipt}{how}\n", shown(gate)))?;
+    }
+    context.out.note(&format!("the same request again: --request {request}"));
+    go_on(context, control, run)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Why nothing was bound, with how an approval is come by.

@@ -39,6 +39,28 @@ impl Parts {
         Ok(Parts { deliveries, plan: control.plan(view.id)?, tasks: counted(control, view.id)?, blockers })
     }
 
+    /// The gates at which a delivery is still to be bound.
+    pub(super) fn unbound(&self) -> impl Iterator<Item = &str> {
+        let codes = self.blockers.iter().flatten().map(|found| found.blocker.code.as_str());
+        codes.filter_map(|code| code.strip_prefix("unbound:"))
+    }
+
+    /// The revision that is planned.
+    pub(super) fn planned(&self) -> Option<u64> {
+        self.plan.as_ref().map(|plan| plan.revision)
+    }
+
+    /// Whether a worker would find something to do.
+    pub(super) fn has_tasks_in_line(&self) -> bool {
+        [TaskState::Queued, TaskState::Ready].iter().any(|state| self.tasks.contains_key(state.as_str()))
+    }
+
+    /// Whether a task waits for somebody.
+    pub(super) fn is_blocked(&self) -> bool {
+        let mut blockers = self.blockers.iter().flatten();
+        blockers.any(|found| found.task.is_some() && found.blocker.blocking != Blocking::Waiting)
+    }
+
     /// Adds them to a run as JSON has it.
     pub(super) fn render(&self, object: &mut Object) {
         object.insert("deliveries", Value::List(self.deliveries.iter().map(render::delivery).collect()));

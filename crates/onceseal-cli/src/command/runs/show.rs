@@ -11,6 +11,7 @@ use onceseal::runs::{Definition, Resource, RunFilter, RunView, Stand};
 use onceseal::views::Cursor;
 use onceseal::{Control, render};
 
+use super::next::steps;
 use super::parts::Parts;
 use super::{Which, opened, unknown};
 use crate::command::actions::as_object;
@@ -19,7 +20,7 @@ use crate::command::refused::integer;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::table::{Cell, Table, fields, state_style};
-use crate::text::{age, literal, shell, shown};
+use crate::text::{age, literal, shown};
 
 /// Which runs.
 #[derive(Debug, Args)]
@@ -133,23 +134,7 @@ pub(super) fn show(context: &Context, which: &Which) -> Result<ExitCode, CliErro
         return Ok(ExitCode::SUCCESS);
     }
     context.out.text(&text(&view, &parts, control.store().now()))?;
-    if view.holder.is_none() && view.lapsed.is_some() && !view.row.terminal {
-        context
-            .out
-            .note(&format!("next: whoever takes it interrupts it first: onceseal lease run {id} -- …"));
-    }
-    for (name, to) in view.commands() {
-        let what = match to {
-            Some(to) => format!("next: onceseal runs command {id} {name}  ({to})"),
-            None => format!("next: {name} is for the program that works on it to do"),
-        };
-        context.out.note(&what);
-    }
-    if view.row.terminal {
-        let key = view.row.private.key.as_deref().and_then(|key| key.strip_prefix("change:"));
-        let change = key.map_or("CHANGE".to_owned(), shell);
-        context.out.note(&format!("next: onceseal runs start {} {change} begins a new one", view.row.kind));
-    }
+    steps(&view, &parts).iter().for_each(|step| context.out.note(&format!("next: {step}")));
     Ok(ExitCode::SUCCESS)
 }
 
