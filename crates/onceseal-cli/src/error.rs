@@ -96,7 +96,24 @@ impl CliError {
     /// What is wrong with a configuration file.
     pub(crate) fn of_file(error: ConfigError, file: &Path) -> CliError {
         let names_it = matches!(error, ConfigError::Unreadable { .. } | ConfigError::TooLarge { .. });
-        let error = CliError::from(error).about("file", file.display().to_string());
+        let mistakes = match &error {
+            ConfigError::Run(errors) => errors.0.clone(),
+            _ => Vec::new(),
+        };
+        let mut error = CliError::from(error).about("file", file.display().to_string());
+        if let Some((first, others)) = mistakes.split_first() {
+            error = error.in_words(first.to_string());
+            error = others.iter().fold(error, |error, other| error.because(other.to_string()));
+            let mistakes = mistakes.iter().map(|mistake| {
+                let mut object = Object::new();
+                object.insert("position", mistake.position.map_or(Value::Null, |at| at.to_string().into()));
+                object.insert("kind", mistake.kind.as_str());
+                object.insert("path", mistake.error.path.as_str());
+                object.insert("message", mistake.error.problem.as_str());
+                object.into()
+            });
+            error = error.about("mistakes", Value::List(mistakes.collect()));
+        }
         if names_it { error } else { error.because(format!("it stands in {}", file.display())) }
     }
 

@@ -10,7 +10,7 @@ use onceseal_core::policy::{ActivePolicy, Document, Policy, PolicyError};
 use onceseal_core::run::Definition;
 
 use crate::operations::{Declared, ToolError};
-use crate::runs::{self, DefinedError};
+use crate::runs::{self, DefinedErrors};
 
 /// The file's name.
 pub const FILE: &str = "onceseal.yaml";
@@ -50,9 +50,9 @@ pub enum ConfigError {
     /// A tool is malformed.
     #[error(transparent)]
     Tool(#[from] ToolError),
-    /// A run definition is malformed.
+    /// Run definitions are malformed.
     #[error(transparent)]
-    Run(#[from] DefinedError),
+    Run(#[from] DefinedErrors),
     /// A setting is malformed.
     #[error("settings: {0}")]
     Setting(String),
@@ -200,9 +200,12 @@ impl Config {
         };
         let runs = match document.take("runs") {
             None => Vec::new(),
-            Some(section) => runs::section(&section).map_err(|error| {
-                let position = Some(document.position(&error.way()));
-                DefinedError { position, ..error }
+            Some(section) => runs::section(&section).map_err(|DefinedErrors(mut errors)| {
+                for error in &mut errors {
+                    error.position = Some(document.position(&error.way()));
+                }
+                errors.sort_by_key(|error| error.position);
+                DefinedErrors(errors)
             })?,
         };
         // Compiled from the document first: its errors know their line.

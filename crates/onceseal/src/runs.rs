@@ -74,8 +74,8 @@ use onceseal_core::json::{self, Limits, Object, Value};
 use onceseal_store::StoreError;
 
 pub use asking::{Moving, Naming, Started, Starting};
-pub use defined::DefinedError;
 pub(crate) use defined::section;
+pub use defined::{DefinedError, DefinedErrors};
 pub use delivering::{AskedDelivery, Binding};
 pub use guard::LeaseGuard;
 pub(crate) use guard::given_up;

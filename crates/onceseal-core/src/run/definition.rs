@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::hash::Hash;
 use crate::json::{self, Limits, Object, Value};
 use crate::pack::Corrupt;
+use crate::run::definition::read::Draft;
 use crate::run::document::DocumentError;
 
 /// What runs of one kind go through.
@@ -63,23 +64,30 @@ impl Definition {
     /// `provisional`.
     ///
     /// # Errors
-    /// The first thing that is wrong with it.
-    pub fn compile(kind: &str, document: &Object) -> Result<Definition, DocumentError> {
-        let definition = Definition::read(kind, document)?;
-        check::check(&definition)?;
-        Ok(definition)
+    /// Everything that is wrong with it, at least one thing.
+    pub fn compile(kind: &str, document: &Object) -> Result<Definition, Vec<DocumentError>> {
+        let mut draft = Draft::read(kind, document);
+        check::check(&mut draft);
+        Definition::of(kind, document, draft)
     }
 
-    fn read(kind: &str, document: &Object) -> Result<Definition, DocumentError> {
-        if document.get("kind").is_some() {
-            return Err(DocumentError::new("kind", "is the name under which the definition stands"));
-        }
-        let read = read::document(kind, document)?;
+    fn of(kind: &str, document: &Object, draft: Draft) -> Result<Definition, Vec<DocumentError>> {
+        let Draft { errors, initial, states, gates, provisional } = draft;
+        let states = states.into_iter().map(|(name, state)| {
+            if state.terminal {
+                return Some((name, State::Terminal));
+            }
+            let (to, interrupted) = (state.to?.into_iter().collect(), state.interrupted?);
+            Some((name, State::Living { to, interrupted, idle: state.idle, commands: state.commands }))
+        });
+        let (Some(initial), Some(states), true) = (initial, states.collect(), errors.is_empty()) else {
+            return Err(errors);
+        };
         let mut document = document.clone();
         document.insert("kind", kind);
         let text = json::canonical(&Value::Object(document));
         let digest = Hash::of("onceseal.run-definition.v1\n", &[text.as_bytes()]);
-        Ok(Definition { digest, text, ..read })
+        Ok(Definition { digest, text, kind: kind.to_owned(), initial, states, gates, provisional })
     }
 
     /// Reads a stored text again. It was checked when it was first used: runs go
@@ -93,7 +101,9 @@ impl Definition {
             return Err(WRONG);
         };
         match document.remove("kind") {
-            Some(Value::Text(kind)) => Definition::read(&kind, &document).map_err(|_| WRONG),
+            Some(Value::Text(kind)) => {
+                Definition::of(&kind, &document, Draft::read(&kind, &document)).map_err(|_| WRONG)
+            }
             _ => Err(WRONG),
         }
     }

@@ -1,6 +1,6 @@
 //! Documents that people write: what is wrong with one is told with its place.
 
-use crate::json::{Object, Value};
+use crate::json::Object;
 use crate::policy::nearest;
 use crate::run::name;
 
@@ -25,14 +25,6 @@ pub(crate) type Read<T> = Result<T, DocumentError>;
 /// What a name is.
 const NAME: &str = "is no name: lower-case letters, digits and hyphens, 1 to 128, no hyphen at either end";
 
-pub(crate) fn text<'a>(object: &'a Object, member: &str, path: &str) -> Read<&'a str> {
-    match object.get(member) {
-        Some(Value::Text(text)) => Ok(text),
-        Some(_) => Err(DocumentError::new(path, "must be a text")),
-        None => Err(DocumentError::new(path, "is missing")),
-    }
-}
-
 pub(crate) fn named(path: &str, text: &str) -> Read<()> {
     if name::is_plain(text) { Ok(()) } else { Err(DocumentError::new(path, NAME)) }
 }
@@ -46,6 +38,9 @@ pub(crate) fn known(object: &Object, path: &str, known: &[&str]) -> Read<()> {
     };
     Err(DocumentError::new(format!("{path}{dot}{unknown}"), format!("is not known{hint}")))
 }
+
+/// The word that was probably meant.
+pub(crate) use crate::policy::nearest as nearest_of;
 
 pub(crate) fn mapping(path: &str) -> DocumentError {
     DocumentError::new(path, "must be a mapping")

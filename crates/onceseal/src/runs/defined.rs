@@ -1,5 +1,6 @@
 //! Definitions as `onceseal.yaml` has them.
 
+use std::fmt;
 use std::sync::Arc;
 
 use onceseal_core::json::Value;
@@ -26,7 +27,9 @@ impl DefinedError {
         DefinedError { kind: kind.to_owned(), position: None, error }
     }
 
-    fn sentence(&self) -> String {
+    /// Where in the section, and what is wrong there.
+    #[must_use]
+    pub fn sentence(&self) -> String {
         let steps = [self.kind.as_str(), &self.error.path];
         let way = steps.into_iter().filter(|step| !step.is_empty()).collect::<Vec<_>>().join(".");
         match way.is_empty() {
@@ -38,31 +41,56 @@ impl DefinedError {
     /// The way to what is wrong.
     pub(crate) fn way(&self) -> Way {
         let way = Way::default().member("runs").member(&self.kind);
-        self.error.path.split('.').fold(way, |way, step| way.member(step))
+        self.error.path.split('.').fold(way, |way, step| {
+            let item = step.strip_suffix(']').and_then(|step| step.split_once('['));
+            match item.and_then(|(name, at)| Some((name, at.parse().ok()?))) {
+                Some((name, at)) => way.member(name).item(at),
+                None => way.member(step),
+            }
+        })
+    }
+}
+
+/// Everything that is wrong with the definitions of a file, in the file's order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefinedErrors(pub Vec<DefinedError>);
+
+impl std::error::Error for DefinedErrors {}
+
+impl fmt::Display for DefinedErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, error) in self.0.iter().enumerate() {
+            write!(f, "{}{error}", if at == 0 { "" } else { "\n" })?;
+        }
+        Ok(())
     }
 }
 
 /// Reads the section `runs`: a mapping from kinds to definitions.
-pub(crate) fn section(section: &Value) -> Result<Vec<Arc<Definition>>, DefinedError> {
+pub(crate) fn section(section: &Value) -> Result<Vec<Arc<Definition>>, DefinedErrors> {
     let wrong =
         |path: &str, problem: &str| DocumentError { path: path.to_owned(), problem: problem.to_owned() };
     let Value::Object(kinds) = section else {
-        return Err(DefinedError::new("", wrong(WHOLE, "must be a mapping from kinds to definitions")));
+        let error = wrong(WHOLE, "must be a mapping from kinds to definitions");
+        return Err(DefinedErrors(vec![DefinedError::new("", error)]));
     };
     let built_in = Definition::built_in();
-    let one = |(kind, value): (&str, &Value)| {
-        let Value::Object(document) = value else {
-            return Err(DefinedError::new(
-                kind,
-                wrong(WHOLE, "must be a mapping with `initial` and `states`"),
-            ));
+    let (mut definitions, mut errors) = (Vec::new(), Vec::new());
+    for (kind, value) in kinds.iter() {
+        let found = match value {
+            Value::Object(_) if built_in.iter().any(|known| known.kind() == kind) => {
+                vec![wrong("kind", "is built in; give a definition of your own another name")]
+            }
+            Value::Object(document) => match Definition::compile(kind, document) {
+                Ok(definition) => {
+                    definitions.push(Arc::new(definition));
+                    continue;
+                }
+                Err(found) => found,
+            },
+            _ => vec![wrong(WHOLE, "must be a mapping with `initial` and `states`")],
         };
-        if built_in.iter().any(|known| known.kind() == kind) {
-            let problem = "is built in; give a definition of your own another name";
-            return Err(DefinedError::new(kind, wrong("kind", problem)));
-        }
-        let compiled = Definition::compile(kind, document);
-        compiled.map(Arc::new).map_err(|error| DefinedError::new(kind, error))
-    };
-    kinds.iter().map(one).collect()
+        errors.extend(found.into_iter().map(|error| DefinedError::new(kind, error)));
+    }
+    if errors.is_empty() { Ok(definitions) } else { Err(DefinedErrors(errors)) }
 }

@@ -235,6 +235,14 @@ fn each_mistake_in_a_definition_is_told_with_its_place() {
         let error = error.to_string();
         assert!(error.contains(place) && error.contains(sentence) && error.contains("runs: "), "{error}");
     }
+    // All of them at once, in the order of the file.
+    let text = REVIEW.replace("initial: open", "initial: opn").replace("interrupted:", "interupted:");
+    let both = Config::parse(text.as_bytes()).expect_err("two").to_string();
+    let lines: Vec<_> = both.lines().collect();
+    assert!(
+        lines.len() == 2 && lines[0].contains("`open`?") && lines[1].contains("`interrupted`?"),
+        "{both}"
+    );
     let error = Config::parse(b"schema: onceseal.policy/v1\nruns: []\n").expect_err("a list").to_string();
     assert!(error.contains("runs: must be a mapping"), "{error}");
 }

@@ -17,19 +17,23 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
         .map(|(_, candidate)| candidate.to_owned())
 }
 
-/// Levenshtein's distance: insertions, deletions and replacements of characters.
+/// How many insertions, deletions, replacements and exchanges of neighbours make one
+/// of the other (optimal string alignment).
 fn distance(word: &[char], candidate: &str) -> usize {
-    let mut row: Vec<usize> = (0..=word.len()).collect();
-    for (i, c) in candidate.to_lowercase().chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
+    let other: Vec<char> = candidate.to_lowercase().chars().collect();
+    let mut rows = vec![(0..=word.len()).collect::<Vec<usize>>()];
+    for (i, c) in other.iter().enumerate() {
+        let mut row = vec![i + 1];
         for (j, w) in word.iter().enumerate() {
-            let above = row[j + 1];
-            row[j + 1] = (diagonal + usize::from(*w != c)).min(above + 1).min(row[j] + 1);
-            diagonal = above;
+            let mut least = (rows[i][j] + usize::from(w != c)).min(rows[i][j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *w == other[i - 1] && *c == word[j - 1] {
+                least = least.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(least);
         }
+        rows.push(row);
     }
-    row[word.len()]
+    rows[other.len()][word.len()]
 }
 
 #[cfg(test)]

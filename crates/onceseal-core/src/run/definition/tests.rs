@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::*;
 
-fn compiled(text: &str) -> Result<Definition, DocumentError> {
+fn compiled(text: &str) -> Result<Definition, Vec<DocumentError>> {
     match json::read(text.as_bytes(), &Limits::DATA) {
         Ok(Value::Object(document)) => Definition::compile("job", &document),
         other => panic!("no document: {other:?}"),
@@ -56,7 +56,7 @@ fn two_kinds_with_the_same_states_are_two_definitions() {
 }
 
 #[test]
-fn each_kind_of_mistake_is_told_with_its_place_and_what_is_right() {
+fn every_mistake_is_told_at_once_with_its_place_and_what_is_right() {
     let a = r#""a":{"to":["b"],"interrupted":"b"}"#;
     let states = |states: &str| format!(r#"{{"initial":"a","states":{{{states}}}}}"#);
     let mut table = String::new();
@@ -92,9 +92,16 @@ fn each_kind_of_mistake_is_told_with_its_place_and_what_is_right() {
             r#""a":{"to":["b","c"],"interrupted":"b"},"b":{"terminal":true},"c":{"to":["c"],"interrupted":"c"}"#,
         ),
         states(&format!(r#"{a},"b":{{"terminal":true}},"C c":{{"terminal":true}}"#)),
+        states(r#""a":{"to":["b"],"interupted":"b"},"b":{"terminal":true}"#),
+        states(r#""a":{"too":["b"],"interrupted":"bb","idle":1,"commands":{"x":"y","z":2}},"b":7"#),
+        format!(r#"{{"intial":"a","gates":["g"],"provisional":"no","states":{{{a},"b":{{"terminall":true}}}}}}"#),
+        r#"{"initial":"opne","gates":{"g":"required"},"states":{"open":{"to":["closed","waitng"]},"closed":{}}}"#
+            .to_owned(),
     ] {
-        let error = compiled(&text).expect_err(&text);
-        let _ = writeln!(table, "{text}\n    {error}");
+        let _ = writeln!(table, "{text}");
+        for error in compiled(&text).expect_err(&text) {
+            let _ = writeln!(table, "    {error}");
+        }
     }
     insta::assert_snapshot!(table);
 }
