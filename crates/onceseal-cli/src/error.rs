@@ -220,8 +220,13 @@ impl CliError {
         if !self.why.is_empty() {
             object.insert("why", self.why.join("; "));
         }
-        let next = self.next.iter().map(|next| Value::from(next.as_str())).collect();
-        object.insert("next", Value::List(next));
+        // What a sentence says to do stands after its last semicolon.
+        let said = self.message.rsplit_once("; ").map(|(_, next)| next);
+        let next: Vec<&str> = match self.next.is_empty() {
+            true => said.into_iter().collect(),
+            false => self.next.iter().map(String::as_str).collect(),
+        };
+        object.insert("next", Value::List(next.into_iter().map(Value::from).collect()));
         object
     }
 

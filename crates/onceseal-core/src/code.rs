@@ -48,7 +48,7 @@ codes! {
         "the policy denies this action; `onceseal policy explain` shows the rule";
     /// A person said no.
     ApprovalDenied = 2 => "approval_denied", Never,
-        "a person denied this action; it is not asked again before the request expires";
+        "a person denied this action, and it is not asked again before the request expires; change what is asked for, or ask that person";
     /// No such approval in this tenant.
     ApprovalUnknown = 3 => "approval_unknown", Never,
         "there is no such approval; leave the id out to have one requested";
@@ -72,26 +72,26 @@ codes! {
         "nobody who could be proven here is entitled to answer; see `onceseal policy check`";
     /// The approval has been answered already.
     ApprovalDecided = 10 => "approval_decided", Never,
-        "the approval has already been decided, and the first decision stands";
+        "the approval has already been decided, and the first decision stands; there is nothing to do, or deny what was granted";
     /// This person may not answer.
     NotEntitled = 11 => "not_entitled", Never,
-        "this person is not among those who may answer";
+        "this person is not among those who may answer; have one of them answer, `onceseal approvals show` names them";
     /// This kind of proof is not taken.
     ProofNotTaken = 12 => "proof_not_taken", Never,
-        "the request does not take this kind of proof of identity";
+        "the request does not take this kind of proof of identity; answer where another kind is proven, `onceseal approvals show` names it";
     /// The acting agent cannot approve its own action.
     AgentCannotAnswer = 13 => "agent_cannot_answer", Never,
-        "the agent that acts cannot answer for its own action";
+        "the agent that acts cannot answer for its own action; have a person answer";
     /// What was shown is not what is stored.
     ShownDiffers = 14 => "shown_differs", Never,
         "the answer repeats another hash than the request has; show the request again and answer that";
     /// The name of the person is not acceptable.
     PersonInvalid = 15 => "person_invalid", Never,
-        "a person is one printable line of at most 255 characters in NFC, without hidden characters";
+        "a person is one printable line of at most 255 characters in NFC, without hidden characters; name them so";
 
     /// The effect has happened.
     Duplicate = 20 => "duplicate", Never,
-        "this effect has already happened; its result is the answer";
+        "this effect has already happened; its result is the answer, and there is nothing to do";
     /// The effect is being attempted.
     InProgress = 21 => "in_progress", Later,
         "another attempt at this effect is under way; ask again after its lease ends";
@@ -103,13 +103,13 @@ codes! {
         "this effect key belongs to a different request; add what tells the two apart to the effect template";
     /// As many attempts as the policy permits.
     AttemptLimit = 24 => "attempt_limit", Never,
-        "the policy permits no further attempt at this effect";
+        "the policy permits no further attempt at this effect; raise `max_attempts` if there should be one";
     /// The effect template has no value here.
     EffectKeyError = 25 => "effect_key_error", Never,
-        "the effect template cannot be filled from these arguments";
+        "the effect template cannot be filled from these arguments; give the argument that it names, as text or an integer";
     /// The resource template has no value here.
     ResourceError = 26 => "resource_error", Never,
-        "the resource template cannot be filled from these arguments";
+        "the resource template cannot be filled from these arguments; give the argument that it names, as text or an integer";
     /// The action was not started in time.
     NotStarted = 27 => "not_started", Never,
         "the action was proposed and not started in time; propose it again";
@@ -119,59 +119,59 @@ codes! {
         "this action id belongs to other content; use a new id";
     /// No such action.
     ActionUnknown = 41 => "action_unknown", Never,
-        "there is no action with this id";
+        "there is no action with this id; `onceseal receipts list` has those that ended";
     /// No such effect.
     EffectUnknown = 42 => "effect_unknown", Never,
-        "there is no effect with this key";
+        "there is no effect with this key; `onceseal effects list` lists those there are";
     /// The command does not fit the state.
     InvalidTransition = 43 => "invalid_transition", Never,
-        "it is in a state that does not permit this: look at it first, with `onceseal effects show` or `operations show`";
+        "it is in a state that does not permit this; look at it first, with `onceseal effects show` or `operations show`";
     /// The lease ended before the attempt began or was renewed.
     LeaseLapsed = 44 => "lease_lapsed", AfterResolution,
         "the lease ended first, so the outcome counts as unknown; resolve it before trying again";
     /// A newer attempt, the remote or a person has answered.
     Fenced = 45 => "fenced", Never,
-        "a newer attempt, the remote or a person has answered for this effect; the report is kept, the state stays";
+        "a newer attempt, the remote or a person has answered for this effect; the report is kept, the state stays, and there is nothing to do";
     /// Only an unknown outcome can be resolved.
     NotAmbiguous = 46 => "not_ambiguous", Never,
-        "only an ambiguous effect can be resolved";
+        "only an ambiguous effect can be resolved; there is nothing to resolve here";
     /// Not an operator.
     NotOperator = 47 => "not_operator", Never,
-        "this person is not among the operators";
+        "this person is not among the operators; have one of them do it, `operators` in the policy names them";
     /// The remote was asked too early to say "absent".
     TooEarly = 48 => "too_early", Later,
         "the remote may still carry the attempt out; ask it again later";
     /// What the rule needs has been erased.
     Erased = 49 => "erased", Never,
-        "what this decision needs has been erased";
+        "what this decision needs has been erased; begin with something new, it does not come back";
     /// A value is outside its bounds.
     OutOfBounds = 50 => "out_of_bounds", Never,
-        "a lease, deadline or text is outside its limits";
+        "a lease, deadline or text is outside its limits; give one inside them";
 
     /// No such tool, or no such contract of it.
     ToolUnknown = 100 => "tool_unknown", Never,
         "there is no such tool, or its contract is active no more; tools stand in the section `tools` of the configuration";
     /// The host names the call in a way that cannot be.
     CallInvalid = 101 => "call_invalid", Never,
-        "a name of the call is missing, blank or too long, or its provider profile is unknown";
+        "a name of the call is missing, blank or too long, or its provider profile is unknown; correct it";
     /// An operation needs a key.
     IdempotencyKeyRequired = 102 => "idempotency_key_required", Never,
-        "an operation needs an idempotency key; without one a repeated call would be another wish";
+        "an operation needs an idempotency key, without which a repeated call would be another wish; give one";
     /// The call's identity was used for something else.
     CallIdConflict = 103 => "call_id_conflict", Never,
-        "this call was made before for something else; a call's identity counts once";
+        "this call was made before for something else; its identity counts once, so give a new call another one";
     /// The key was used for something else.
     IdempotencyConflict = 104 => "idempotency_conflict", Never,
         "this idempotency key belongs to another request; use a new key for a new wish";
     /// The tool's business rule forbids it.
     BusinessRuleViolation = 105 => "business_rule_violation", Never,
-        "the tool's business rule does not permit this now";
+        "the tool's business rule does not permit this now; ask again once it does";
     /// The current principal may not touch the resource.
     AuthorizationDenied = 106 => "authorization_denied", Never,
-        "there is no such resource for this principal";
+        "there is no such resource for this principal; ask for one that it may use";
     /// No such reference for this principal.
     OperationUnknown = 107 => "operation_unknown", Never,
-        "there is no operation with this reference";
+        "there is no operation with this reference; `onceseal operations list` lists those there are";
     /// The query does not match the operation.
     StatusConflict = 108 => "status_conflict", Never,
         "this reference belongs to another request; ask with the request and key that were dispatched";
@@ -218,38 +218,38 @@ codes! {
         "what follows on this is for the program that works on the run to say; ask it there";
     /// The id of a request is not acceptable.
     RequestIdInvalid = 126 => "request_id_invalid", Never,
-        "a request id is 1 to 128 ASCII letters, digits, dots, underscores, colons and hyphens, both ends a letter or a digit";
+        "a request id is 1 to 128 ASCII letters, digits, dots, underscores, colons and hyphens, both ends a letter or a digit; give such, or leave it out to have one drawn";
     /// The id was used for another request.
     RequestIdConflict = 127 => "request_id_conflict", Never,
         "this request id belongs to another request, or to somebody else's; use a new one for a new request";
     /// The name of a change is not acceptable.
     ChangeInvalid = 128 => "change_invalid", Never,
-        "a change is named by 1 to 128 lower-case letters, digits and hyphens, both ends a letter or a digit";
+        "a change is named by 1 to 128 lower-case letters, digits and hyphens, both ends a letter or a digit; name it so";
     /// Runs of this kind begin with a name.
     ProvisionalForbidden = 130 => "provisional_forbidden", Never,
-        "runs of this kind are started for a change with a name: `onceseal runs start KIND CHANGE`";
+        "runs of this kind are started for a change with a name; name it, `onceseal runs start KIND CHANGE`";
     /// The run's change has a name.
     ChangeBound = 131 => "change_bound", Never,
-        "the run's change has a name, which does not change";
+        "the run's change has a name, which does not change; there is nothing to bind, start another change under another name";
     /// Another run lives under this change.
     ChangeTaken = 132 => "change_taken", Never,
         "another run lives under this change; go on with that one, or end it";
 
     /// The definition has no such gate.
     GateUnknown = 137 => "gate_unknown", Never,
-        "the run's definition has no such gate";
+        "the run's definition has no such gate; `onceseal runs definitions --json` has those it has";
     /// Something else was bound there.
     DeliveryConflict = 138 => "delivery_revision_conflict", Never,
         "something else was bound at this gate with this revision, which is final; bind it with a higher one";
     /// A newer one was bound there.
     DeliveryOld = 139 => "delivery_revision_old", Never,
-        "a higher revision was bound at this gate, and revisions of a gate only grow";
+        "a higher revision was bound at this gate, and revisions of a gate only grow; bind it with a higher one";
     /// The gate asks for an approval.
     ProofRequired = 140 => "proof_required", Never,
         "this gate takes only what a person approved; have the action `run.bind_delivery` approved and name the approval";
     /// There is nothing to bind.
     DeliveriesEmpty = 141 => "deliveries_empty", Never,
-        "no delivery was given to bind";
+        "no delivery was given to bind; name at least one";
 
     /// The revision is not the newest that was bound.
     DeliveryUnbound = 142 => "delivery_unbound", Never,
@@ -262,10 +262,10 @@ codes! {
         "no task of this run can be taken now; ask again when one has ended";
     /// No such task.
     TaskUnknown = 145 => "task_unknown", Never,
-        "the run's plan has no such task";
+        "the run's plan has no such task; `onceseal tasks list` lists those it has";
     /// The plan has the task no more.
     TaskClosed = 146 => "task_closed", Never,
-        "a newer plan of the run does not have this task";
+        "a newer plan of the run does not have this task; there is nothing to do for it";
     /// Who did a task does not say that it is right.
     FactClaimed = 147 => "fact_claimed", Never,
         "whoever worked on a task cannot stand for it; name what checked it in `produced_by`";
@@ -275,22 +275,22 @@ codes! {
 
     /// No such handoff.
     HandoffUnknown = 149 => "handoff_unknown", Never,
-        "no handoff of this resource has this receipt";
+        "no handoff of this resource has this receipt; ask whoever handed it over for theirs";
     /// The receipt names another handoff.
     HandoffConflict = 150 => "handoff_conflict", Never,
-        "this receipt names another handoff; one receipt names one";
+        "this receipt names another handoff, and one receipt names one; make a receipt of its own for this one";
     /// Another handoff of the resource is prepared.
     HandoffPrepared = 151 => "handoff_prepared", Later,
         "another handoff of this resource is prepared; accept or withdraw that one first";
     /// It was accepted by somebody else, or withdrawn.
     HandoffOver = 152 => "handoff_over", Never,
-        "this handoff was accepted by somebody else or withdrawn";
+        "this handoff was accepted by somebody else or withdrawn; there is nothing to accept, have another prepared";
     /// The resource went elsewhere since.
     HandoffStale = 153 => "handoff_stale", Never,
         "somebody else has taken the resource since the handoff was prepared; prepare another";
     /// Facts must be an object.
     FactsInvalid = 154 => "facts_invalid", Never,
-        "the facts of a handoff are a JSON object of at most 64 KiB";
+        "the facts of a handoff are a JSON object of at most 64 KiB; give such";
 
     /// Somebody else holds the resource.
     LeaseHeld = 133 => "lease_held", Later,
@@ -300,10 +300,10 @@ codes! {
         "this lease has ended, and whatever was asked for under it was not done; take the resource again";
     /// An outcome must be an object.
     OutcomeInvalid = 135 => "outcome_invalid", Never,
-        "a lease's outcome is a JSON object of at most 64 KiB";
+        "a lease's outcome is a JSON object of at most 64 KiB; give such";
     /// The lease has another outcome.
     OutcomeFinal = 136 => "outcome_final", Never,
-        "this lease was given up with another outcome, which is final";
+        "this lease was given up with another outcome, which is final; there is nothing to do, `onceseal lease inspect` shows it";
 
     /// No policy is active.
     PolicyMissing = 60 => "policy_missing", Never,
@@ -323,16 +323,16 @@ codes! {
         "the store is busy and the command was not begun; repeat it";
     /// The caller took too long to write its own rows.
     OwnRowsLate = 155 => "own_rows_late", SameId,
-        "what was to be written beside the command took longer than a second, while others waited; nothing was recorded";
+        "what was to be written beside the command took longer than a second, while others waited, so nothing was recorded; write less, and repeat the command";
     /// Nobody knows whether the command was committed.
     CommitUnknown = 82 => "commit_unknown", SameId,
         "the store cannot say whether this was recorded; repeat the command with the same id";
     /// The store cannot be used.
     StoreFailed = 83 => "store_failed", Later,
-        "the store cannot be used; nothing was recorded";
+        "the store cannot be used, and nothing was recorded; `onceseal doctor` looks why";
     /// The store was closed.
     StoreClosed = 84 => "store_closed", Never,
-        "the store has been closed";
+        "the store has been closed; open it again";
     /// A stored row or event is not readable.
     Corrupt = 85 => "corrupt", Never,
         "a stored record is not readable; `onceseal audit` names it";
@@ -341,8 +341,21 @@ codes! {
         "the store is older than what was seen before; `onceseal doctor` says what may be repeated";
     /// A rule failed in a way that is a fault of ours.
     Internal = 87 => "internal", Never,
-        "a fault in Onceseal refused this command alone; nothing was recorded for it";
+        "a fault in Onceseal refused this command alone, and nothing was recorded for it; report it, with what was asked";
     /// The store is not ours or is newer.
     StoreForeign = 88 => "store_foreign", Never,
-        "the file is not a store this program can use; it was left as it is";
+        "the file is not a store this program can use, and was left as it is; move it away, or use the program that made it";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sentence_says_what_to_do_next_or_that_there_is_nothing_to_do() {
+        for code in Code::ALL {
+            let (_, next) = code.sentence().split_once("; ").unwrap_or_default();
+            assert!(!next.is_empty(), "{code}: {}", code.sentence());
+        }
+    }
 }
