@@ -10,12 +10,12 @@ move() { onceseal runs transition "$run" "$1" > /dev/null 2>&1; }
 is_planned() { onceseal runs show "$run" --json | grep -q '"plan":{'; }
 
 # Asks a person about the design and the plan, and binds what was approved. Asked
-# again, it is the same request. 1: somebody has still to answer.
+# again, it is the same request. 1: somebody has still to answer, or said no.
 deliver() {
   approved=0
   for of in gate-a:design.md gate-b:plan.json; do
     gate="${of%%:*}" file="${of#*:}"
-    asked="$(onceseal runs deliver "$run" "$gate" 1 --receipt-file "$file" --ask --json 2> /dev/null)"
+    asked="$(onceseal runs deliver "$run" "$gate" 1 --receipt-file "$file" --ask --json 2>&1)"
     approval="$(echo "$asked" | sed -n 's/.*"approval":"\(apr_[0-9a-f]*\)".*/\1/p')"
     case "$asked" in
       *'"status":"granted"'*)
@@ -23,6 +23,12 @@ deliver() {
         point "bound-$gate" ;;
       *'"status":"pending"'*)
         echo "to be approved: $file, onceseal approve $approval"
+        approved=1 ;;
+      *'"items":[]'*)
+        # Bound before.
+        ;;
+      *)
+        echo "not bound: $file; if it was denied, change it, and it is asked anew: $asked"
         approved=1 ;;
     esac
   done
@@ -49,19 +55,29 @@ while :; do
     ready)
       move running ;;
     running)
-      # Two workers; which of them does what is decided task by task.
+      # Two workers; which of them does what is decided task by task. However this
+      # ends, the other one ends with it.
       onceseal tasks work "$run" --check ./check.sh --until-empty --for 3s -- ./work.sh &
-      onceseal tasks work "$run" --check ./check.sh --until-empty --for 3s -- ./work.sh
-      wait $!
+      other=$!
+      trap 'kill "$other" 2> /dev/null && wait "$other"' EXIT
+      trap 'exit 1' HUP INT TERM
+      mine=0 others=0
+      onceseal tasks work "$run" --check ./check.sh --until-empty --for 3s -- ./work.sh || mine=$?
+      wait "$other" || others=$?
+      trap - EXIT HUP INT TERM
+      if [ "$mine" -ne 0 ] || [ "$others" -ne 0 ]; then
+        echo "not every task is verified: onceseal runs blockers $run" >&2
+        exit 1
+      fi
       point worked
       move change-verifying ;;
     change-verifying)
-      [ "$(sort site/lines)" = "$(printf 'account\ndocs\nform\npage')" ]
+      [ "$(sort "$SITE/lines")" = "$(printf 'account\ndocs\nform\npage')" ]
       move ready-to-apply ;;
     ready-to-apply)
       move applying ;;
     applying)
-      ./once.sh site.apply "$run" site/applied all
+      ./once.sh site.apply "$run" "$SITE/applied" all
       point applied
       move completed ;;
     paused)

@@ -3,5 +3,5 @@
 set -eu
 . ./lib.sh
 point "checking-$ONCESEAL_TASK"
-grep -nx "$ONCESEAL_TASK" site/lines | tee "$ONCESEAL_EVIDENCE" > /dev/null
-[ "$(grep -cx "$ONCESEAL_TASK" site/lines)" -eq 1 ]
+grep -nx "$ONCESEAL_TASK" "$SITE/lines" | tee "$ONCESEAL_EVIDENCE" > /dev/null
+[ "$(grep -cx "$ONCESEAL_TASK" "$SITE/lines")" -eq 1 ]

@@ -3,6 +3,6 @@
 set -eu
 . ./lib.sh
 point "begun-$ONCESEAL_TASK"
-./once.sh site.write "$ONCESEAL_RUN" site/lines "$ONCESEAL_TASK"
-cp site/lines "$ONCESEAL_EVIDENCE"
+./once.sh site.write "$ONCESEAL_RUN" "$SITE/lines" "$ONCESEAL_TASK"
+cp "$SITE/lines" "$ONCESEAL_EVIDENCE"
 point "done-$ONCESEAL_TASK"

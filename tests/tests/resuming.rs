@@ -150,10 +150,10 @@ fn is_complete(project: &Project, point: &str) {
     let shown = project.ok(&["onceseal", "runs", "show", "delivery/add-login", "--json"]);
     assert!(shown.contains("\"state\":\"completed\""), "{point}: {shown}");
     assert!(shown.contains("\"tasks\":{\"verified\":4}"), "{point}: {shown}");
-    let mut lines = project.lines("site/lines");
+    let mut lines = project.lines("site/add-login/lines");
     lines.sort();
     assert_eq!(lines, ["account", "docs", "form", "page"], "{point}: each once");
-    assert_eq!(project.lines("site/applied"), ["all"], "{point}");
+    assert_eq!(project.lines("site/add-login/applied"), ["all"], "{point}");
     let runs = project.ok(&["onceseal", "runs", "list", "--json"]);
     assert_eq!(runs.matches("\"run\":\"run_").count(), 1, "{point}: it was joined");
     let audit = project.ok(&["onceseal", "audit", "--json"]);
@@ -203,4 +203,48 @@ fn p03_a_change_that_is_killed_at_any_step_is_completed_with_every_effect_done_o
             }
         });
     }
+}
+
+#[test]
+fn a_change_that_a_person_denies_goes_no_further_and_another_beside_it_is_completed() {
+    let project = Project::new(&build("onceseal-cli"));
+    let run = |change| project.command(&["./run.sh", change]).output().expect("it runs");
+    assert_eq!(run("add-login").status.code(), Some(3));
+    let pending = project.ok(&["onceseal", "pending", "--json"]);
+    let first = pending.split('"').find(|text| text.starts_with("apr_")).expect("a request").to_owned();
+    project.ok(&["onceseal", "deny", &first]);
+    project.approve();
+    for _ in 0..2 {
+        let denied = run("add-login");
+        assert_eq!(denied.status.code(), Some(3), "{}", told(&denied));
+        assert!(told(&denied).contains("not bound: "), "{}", told(&denied));
+    }
+    let shown = project.ok(&["onceseal", "runs", "show", "delivery/add-login", "--json"]);
+    assert!(shown.contains("\"state\":\"approval-needed\"") && shown.contains("\"plan\":null"), "{shown}");
+    for change in ["add-logout", "add-help"] {
+        assert_eq!(run(change).status.code(), Some(3));
+        project.approve();
+        let done = run(change);
+        assert_eq!(done.status.code(), Some(0), "{}", told(&done));
+        let mut lines = project.lines(&format!("site/{change}/lines"));
+        lines.sort();
+        assert_eq!(lines, ["account", "docs", "form", "page"], "{change}: each once");
+    }
+}
+
+#[test]
+fn a_worker_of_a_change_does_not_go_on_alone() {
+    let project = Project::new(&build("onceseal-cli"));
+    // Whoever takes `form` finds it wrong, and the other worker is at `account`.
+    let check = fs::read_to_string(project.at("check.sh")).expect("a check");
+    fs::write(project.at("check.sh"), format!("{check}[ \"$ONCESEAL_TASK\" != form ]\n")).expect("written");
+    let mut child = project.begin("nowhere");
+    assert_eq!(wait(&project, &mut child, "nowhere"), Some(3));
+    project.approve();
+    let ended = project.command(&["./run.sh", "add-login"]).output().expect("it runs");
+    assert_eq!(ended.status.code(), Some(1), "{}", told(&ended));
+    assert!(told(&ended).contains("onceseal runs blockers run_"), "{}", told(&ended));
+    // Output ends only with the last process that has it: nobody was left.
+    let tasks = project.ok(&["onceseal", "tasks", "list", "delivery/add-login", "--json"]);
+    assert!(!tasks.contains("\"state\":\"running\"") && !tasks.contains("\"state\":\"queued\""), "{tasks}");
 }
