@@ -3,7 +3,7 @@
 //! One value has one packed form and every other byte string is refused, so
 //! `pack(unpack(bytes)) == bytes`. Integers are LEB128 without padding, times
 //! eight bytes big-endian, hashes and ids their bytes, text its length and
-//! UTF-8, an option a byte 0 or 1, a list its length and items, a record its
+//! UTF-8, an option a byte 0 or 1 (a late one nothing, or its value), a list its length and items, a record its
 //! fields in order.
 
 use crate::hash::Hash;
@@ -155,6 +155,23 @@ impl<T: Pack> Pack for Option<T> {
     }
     fn unpack(input: &mut &[u8]) -> Result<Option<T>, Corrupt> {
         bool::unpack(input)?.then(|| T::unpack(input)).transpose()
+    }
+}
+
+/// A last member that was added after others had been stored: where it is absent
+/// nothing is written, so what was stored before is read. Only at the end of what
+/// is packed alone, a row or a part of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Late<T>(pub Option<T>);
+
+impl<T: Pack> Pack for Late<T> {
+    fn pack(&self, out: &mut Vec<u8>) {
+        if let Some(value) = &self.0 {
+            value.pack(out);
+        }
+    }
+    fn unpack(input: &mut &[u8]) -> Result<Late<T>, Corrupt> {
+        Ok(Late(if input.is_empty() { None } else { Some(T::unpack(input)?) }))
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::hash::Hash;
 use crate::id::{RootId, RunId};
 use crate::journal::{Body, Event, Index, Key};
-use crate::pack::{Corrupt, Pack};
+use crate::pack::{Corrupt, Late, Pack};
 use crate::record::{record, word};
 use crate::run::event::{GateBound, Moved};
 use crate::stream::StreamKind;
@@ -39,6 +39,9 @@ pub struct RunRow {
     pub created_at: Timestamp,
     /// When its newest event was recorded.
     pub updated_at: Timestamp,
+    /// Where it was found before its change had a name: it is found there too while
+    /// it lives, so that whoever begins by the same digest joins it.
+    pub begun: Option<Hash>,
     /// The private half.
     pub private: RunPrivate,
 }
@@ -99,6 +102,7 @@ impl Pack for RunRow {
         self.previous.pack(out);
         self.created_at.pack(out);
         self.updated_at.pack(out);
+        Late(self.begun).pack(out);
     }
 
     fn unpack(input: &mut &[u8]) -> Result<RunRow, Corrupt> {
@@ -116,6 +120,7 @@ impl Pack for RunRow {
             previous: Pack::unpack(input)?,
             created_at: Pack::unpack(input)?,
             updated_at: Pack::unpack(input)?,
+            begun: Late::unpack(input)?.0,
             private: RunPrivate { agent: None, key: None, user: None },
         })
     }
@@ -168,7 +173,9 @@ impl RunRow {
             }
         };
         let life = if self.terminal { Life::Ended } else { Life::Living };
-        vec![Key::state(StreamKind::Run, life.number(), self.created_at), found]
+        let begun = self.begun.filter(|_| !self.terminal).map(living_key);
+        let keys = [Key::state(StreamKind::Run, life.number(), self.created_at), found];
+        keys.into_iter().chain(begun).collect()
     }
 }
 
@@ -194,6 +201,7 @@ pub fn evolve(row: Option<RunRow>, at: Timestamp, event: &Event) -> Result<RunRo
                 previous: data.previous,
                 created_at: at,
                 updated_at: at,
+                begun: None,
                 private: RunPrivate {
                     agent: sealed.agent.clone(),
                     key: sealed.key.clone(),
@@ -213,6 +221,7 @@ pub fn evolve(row: Option<RunRow>, at: Timestamp, event: &Event) -> Result<RunRo
             (row.code, row.state, row.terminal) = (code.clone(), to.clone(), *terminal);
         }
         Body::RunNamed(data, sealed) if row.provisional => {
+            row.begun = Some(row.lookup);
             (row.lookup, row.provisional) = (data.lookup, false);
             (row.ordinal, row.previous) = (data.ordinal, data.previous);
             row.private.key.clone_from(&sealed.key);

@@ -219,8 +219,12 @@ fn a_change_is_named_once_where_the_definition_lets_it_be_unnamed() {
     assert_eq!((named.now.sequence, &*named.now.state), (2, "created"), "one that ended holds no name");
     assert_eq!(refused(world.run(bind(id, "other", "b2"))).code, Code::ChangeBound);
     assert_eq!(run(world.start(start("design", change("taken"), "s3"))).answered.run, id);
-    // What it was found under before is free.
-    assert_ne!(run(world.start(start("design", unnamed(), "s4"))).answered.run, id);
+    // Whoever begins by the same digest, and does not know the name, joins it.
+    let joined = run(world.start(start("design", unnamed(), "s4")));
+    assert_eq!((joined.answered.run, joined.answered.joined), (id, true));
+    assert_eq!(world.row_of(id).private.key.as_deref(), Some("change:taken"));
+    run(world.go(to(id, "discarded", "t2")));
+    assert_ne!(run(world.start(start("design", unnamed(), "s5"))).answered.run, id, "it ended");
     world.check();
 }
 

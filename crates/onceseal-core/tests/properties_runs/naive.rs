@@ -33,12 +33,20 @@ pub(crate) struct Run {
     pub(crate) root: u8,
     pub(crate) kind: usize,
     pub(crate) key: String,
+    /// What it was found under before it had a name.
+    pub(crate) begun: Option<String>,
     pub(crate) state: String,
     pub(crate) code: Option<String>,
     pub(crate) sequence: u64,
     pub(crate) previous: Option<usize>,
     /// What is bound, by gate and revision.
     pub(crate) bound: BTreeMap<(u8, u64), Bound>,
+}
+
+impl Run {
+    fn is_under(&self, key: &str) -> bool {
+        self.key == key || self.begun.as_deref() == Some(key)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,7 +130,7 @@ impl Naive {
     fn living(&self, root: u8, kind: usize, key: &str) -> Option<usize> {
         self.runs
             .iter()
-            .position(|run| run.root == root && run.kind == kind && run.key == key && !self.is_over(run))
+            .position(|run| run.root == root && run.kind == kind && run.is_under(key) && !self.is_over(run))
     }
 
     /// The newest that ended under this key.
@@ -183,7 +191,7 @@ impl Naive {
         let state = self.definitions[kind]["initial"].as_str().expect("a state").to_owned();
         let (key, previous) = (key.to_owned(), self.last(root, kind, key));
         let bound = BTreeMap::new();
-        self.runs.push(Run { root, kind, key, state, code: None, sequence: 1, previous, bound });
+        self.runs.push(Run { root, kind, key, begun: None, state, code: None, sequence: 1, previous, bound });
         Ok((self.runs.len() - 1, false))
     }
 
@@ -204,7 +212,8 @@ impl Naive {
         }
         let previous = self.last(root, kind, &key);
         let run_row = &mut self.runs[run];
-        (run_row.key, run_row.previous) = (key, previous);
+        run_row.begun = Some(std::mem::replace(&mut run_row.key, key));
+        run_row.previous = previous;
         run_row.sequence += 1;
         Ok((run, false))
     }

@@ -335,7 +335,13 @@ impl<'r> Play<'r> {
             }
             _ => None,
         });
+        let tenant = &self.world.pinned.tenant;
+        let begun = self.naive.runs[at]
+            .begun
+            .clone()
+            .filter(|key| row.begun == Some(onceseal_core::run::lookup(tenant, row.root, &row.kind, key)));
         Run {
+            begun: begun.or_else(|| row.begun.map(|lookup| lookup.to_string())),
             root: row.root.0[0],
             kind: self.definitions.iter().position(|it| it.digest() == row.definition).expect("a kind"),
             key: row.private.key.clone().expect("a key"),
