@@ -9,6 +9,7 @@ mod codes;
 mod command;
 mod context;
 mod error;
+mod files;
 mod out;
 mod show;
 mod standing;

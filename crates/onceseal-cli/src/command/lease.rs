@@ -21,6 +21,7 @@ use super::list;
 use super::refused::{integer, remarks};
 use crate::context::{Context, wait};
 use crate::error::{CliError, UNUSABLE};
+use crate::files;
 use crate::table::{Table, fields};
 use crate::text::{age, literal, shell, shown};
 
@@ -281,7 +282,7 @@ fn commit(context: &Context, commit: &Commit) -> Result<ExitCode, CliError> {
     let lease = commit.proven.read()?;
     let text = match (&commit.outcome, &commit.outcome_file) {
         (Some(text), _) => text.clone().into_bytes(),
-        (None, Some(file)) => proof::content(file, limits::RESULT_BYTES)?,
+        (None, Some(file)) => files::read(file, limits::RESULT_BYTES)?,
         (None, None) => return Err(CliError::usage("--outcome or --outcome-file is needed")),
     };
     let invalid = |why: String| {

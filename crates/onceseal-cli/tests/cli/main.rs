@@ -9,6 +9,7 @@ mod deliveries;
 mod demo;
 mod exec;
 mod handoffs;
+mod files;
 mod help;
 mod history;
 mod json;

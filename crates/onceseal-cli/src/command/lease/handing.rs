@@ -18,6 +18,7 @@ use crate::command::refused::remarks;
 use crate::command::runs::{Who, digest};
 use crate::context::{Context, wait};
 use crate::error::{CliError, UNUSABLE};
+use crate::files;
 use crate::text::{literal, shell, shown};
 
 /// On whose word.
@@ -106,7 +107,7 @@ impl Word {
 pub(super) fn hand_over(context: &Context, over: &HandOver) -> Result<ExitCode, CliError> {
     let text = match (&over.facts, &over.facts_file) {
         (Some(text), _) => text.clone().into_bytes(),
-        (None, Some(file)) => proof::content(file, limits::RESULT_BYTES)?,
+        (None, Some(file)) => files::read(file, limits::RESULT_BYTES)?,
         (None, None) => return Err(CliError::usage("--facts or --facts-file is needed")),
     };
     let invalid = |why: String| {

@@ -1,8 +1,8 @@
 //! What proves a lease, as it is handed on: in a file, or in the environment of a
 //! program that runs under it. Never in a command line, which everybody sees.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -14,6 +14,7 @@ use onceseal::runs::{Lease, LeaseNow, Resource};
 use super::Proven;
 use crate::command::refused::integer;
 use crate::error::CliError;
+use crate::files;
 use crate::out::SCHEMA;
 
 /// The variable that a program finds its lease in.
@@ -76,9 +77,10 @@ impl Proven {
 
 /// Reads it from a file, `-` for stdin.
 pub(crate) fn read(path: &Path) -> Result<Lease, CliError> {
-    let content = content(path, MOST)?;
-    parse(&content)
-        .ok_or_else(|| CliError::usage("the file of --lease does not hold what `lease acquire` wrote"))
+    let content = files::read(path, MOST)?;
+    parse(&content).ok_or_else(|| {
+        CliError::usage(format!("{} does not hold what `lease acquire` wrote", files::named(path)))
+    })
 }
 
 /// What the environment says, if it says anything.
@@ -88,23 +90,6 @@ pub(crate) fn told() -> Result<Option<Lease>, CliError> {
     let lease = text.to_str().and_then(|text| parse(text.as_bytes()));
     let wrong = || CliError::usage(format!("{VARIABLE} does not hold what `lease run` tells a program"));
     lease.map(Some).ok_or_else(wrong)
-}
-
-/// The content of a file of at most so many bytes, `-` for stdin.
-pub(crate) fn content(path: &Path, most: usize) -> Result<Vec<u8>, CliError> {
-    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
-    let mut content = Vec::new();
-    let read = match path.to_str() {
-        Some("-") => io::stdin().take(limit).read_to_end(&mut content),
-        _ => File::open(path).and_then(|file| file.take(limit).read_to_end(&mut content)),
-    };
-    match read {
-        Ok(_) if content.len() > most => {
-            Err(CliError::usage(format!("the file is larger than {most} bytes")))
-        }
-        Ok(_) => Ok(content),
-        Err(error) => Err(CliError::usage(format!("the file cannot be read: {}", error.kind()))),
-    }
 }
 
 fn parse(content: &[u8]) -> Option<Lease> {

@@ -18,11 +18,11 @@ use onceseal::{Control, Error, render};
 use super::acting::{document, go_on};
 use super::{Asking, Which, digest, earlier, find_asked, under, unknown};
 use crate::command::exec::approval;
-use crate::command::lease::proof;
 use crate::command::list;
 use crate::command::refused::{self, integer};
 use crate::context::{Context, wait};
 use crate::error::{CliError, REFUSED};
+use crate::files;
 use crate::table::{Cell, Table};
 use crate::text::{shell, shown};
 
@@ -82,7 +82,7 @@ pub(crate) struct Deliver {
 impl Deliver {
     fn deliveries(&self) -> Result<Vec<Delivery>, CliError> {
         if let Some(file) = &self.file {
-            return parse(&proof::content(file, MOST)?);
+            return parse(&files::read(file, MOST)?);
         }
         let (Some(gate), Some(revision)) = (self.gate.clone(), self.revision) else {
             return Err(CliError::usage("a gate and its revision, or --file, are needed"));
@@ -90,7 +90,7 @@ impl Deliver {
         let receipt = match (self.receipt, &self.receipt_file) {
             (Some(receipt), _) => receipt,
             // Without a purpose before it: it is what `sha256sum` prints.
-            (None, Some(file)) => Hash::of("", &[&proof::content(file, CONTENT)?]),
+            (None, Some(file)) => Hash::of("", &[&files::read(file, CONTENT)?]),
             (None, None) => return Err(CliError::usage("--receipt or --receipt-file is needed")),
         };
         let Deliver { contract, record, approval, .. } = *self;

@@ -18,6 +18,7 @@ use crate::command::list;
 use crate::command::runs::{Asking, Which, Who, digest, earlier, find, unknown};
 use crate::context::{Context, wait};
 use crate::error::CliError;
+use crate::files;
 use crate::table::fields;
 use crate::text::{literal, shown};
 
@@ -114,7 +115,7 @@ impl Found {
         let hash = match (self.evidence, &self.evidence_file) {
             (Some(hash), _) => hash,
             // Without a purpose before it: it is what `sha256sum` prints.
-            (None, Some(file)) => Hash::of("", &[&proof::content(file, EVIDENCE)?]),
+            (None, Some(file)) => Hash::of("", &[&files::read(file, EVIDENCE)?]),
             (None, None) => return Err(CliError::usage("--evidence or --evidence-file is needed")),
         };
         let (kind, environment) = (self.kind.clone(), self.environment.clone());

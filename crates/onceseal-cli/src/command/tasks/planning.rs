@@ -11,11 +11,11 @@ use onceseal::core::policy::Document;
 use onceseal::runs::{DocumentError, RunNow};
 
 use super::One;
-use crate::command::lease::proof;
 use crate::command::refused::{integer, remarks};
 use crate::command::runs::{Asking, Which, earlier, find, find_asked, under, unknown};
 use crate::context::{Context, wait};
 use crate::error::{CliError, UNUSABLE};
+use crate::files;
 use crate::text::{counted, shell, shown};
 
 /// As large as a configuration may be.
@@ -73,7 +73,7 @@ fn document(content: &[u8]) -> Result<Object, CliError> {
 }
 
 pub(super) fn plan(context: &Context, plan: &Plan) -> Result<ExitCode, CliError> {
-    let document = document(&proof::content(&plan.file, MOST)?)?;
+    let document = document(&files::read(&plan.file, MOST)?)?;
     let control = context.answer()?.ok_or_else(unknown)?;
     let run = find_asked(&control, &plan.which, &plan.asking)?;
     let wrong = |error: DocumentError| invalid(error.to_string()).about("path", error.path);

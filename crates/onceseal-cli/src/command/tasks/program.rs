@@ -2,18 +2,18 @@
 //! evidence.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use onceseal::core::hash::{Hash, write_hex};
+use onceseal::core::hash::Hash;
 use onceseal::core::json;
 use onceseal::process::{Ended, Input, Process};
 use onceseal::runs::TaskGuard;
 
 use crate::command::lease::proof;
 use crate::error::{CliError, UNUSABLE};
+use crate::files;
 
 /// Evidence beyond this is a file of its own, and its digest the evidence.
 const EVIDENCE: u64 = 16 * 1024 * 1024;
@@ -36,7 +36,7 @@ pub(super) async fn run(command: &[OsString], task: &TaskGuard) -> Result<Left, 
         told("TASK", task.id().into()),
         told("TASK_PHASE", task.phase().into()),
         told("FENCE", task.fence().to_string().into()),
-        told("EVIDENCE", evidence.0.clone().into()),
+        told("EVIDENCE", evidence.path.clone().into()),
         // Whoever had the lease could say itself that its work is right.
         (proof::VARIABLE.into(), OsString::new()),
     ];
@@ -50,20 +50,9 @@ fn no_place(error: io::Error) -> CliError {
     CliError::new("work_place", message, UNUSABLE).next("set TMPDIR to a directory of yours")
 }
 
-/// A new file of the account's own among temporary files.
-fn fresh() -> io::Result<(PathBuf, File)> {
-    let mut random = [0; 16];
-    getrandom::fill(&mut random).map_err(io::Error::other)?;
-    let mut name = "onceseal-".to_owned();
-    write_hex(&random, &mut name);
-    let path = std::path::absolute(std::env::temp_dir())?.join(name);
-    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-    Ok((path, file))
-}
-
 /// What a program reads. Nothing is left of it when the program has ended.
 fn input(text: &str) -> io::Result<Input> {
-    let (path, mut file) = fresh()?;
+    let (path, mut file) = files::fresh(&temporary()?, "onceseal-input-")?;
     fs::remove_file(path)?;
     file.write_all(text.as_bytes())?;
     file.rewind()?;
@@ -71,33 +60,69 @@ fn input(text: &str) -> io::Result<Input> {
 }
 
 /// The file that a program writes what shows its work to; gone with this.
-struct Evidence(PathBuf);
+///
+/// The program may put another in its place, so that another file is locked for as
+/// long as somebody wants it: where nobody has that locked, it is left over.
+struct Evidence {
+    path: PathBuf,
+    wanted: PathBuf,
+    _lock: File,
+}
+
+const WANTED: &str = "onceseal-wanted-";
 
 impl Evidence {
     fn make() -> io::Result<Evidence> {
-        Ok(Evidence(fresh()?.0))
+        let (wanted, lock) = files::fresh(&temporary()?, WANTED)?;
+        lock.lock()?;
+        let path = evidence_of(&wanted).ok_or(ErrorKind::InvalidInput)?;
+        let evidence = Evidence { path, wanted, _lock: lock };
+        files::make(&evidence.path)?;
+        Ok(evidence)
     }
 
     /// The digest of what was written, as `sha256sum` prints it; `None` if it is no
     /// file any more, or too large.
     fn hash(&self) -> Option<Hash> {
-        Some(Hash::of("", &[&read(&self.0).ok()?]))
+        Some(Hash::of("", &[&read(&self.path).ok()?]))
+    }
+}
+
+/// Where a program writes for which this file is locked.
+fn evidence_of(wanted: &Path) -> Option<PathBuf> {
+    let own = wanted.file_name()?.to_str()?.strip_prefix(WANTED)?;
+    let is_own = own.len() == 32 && own.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_own.then(|| wanted.with_file_name(format!("onceseal-evidence-{own}")))
+}
+
+fn temporary() -> io::Result<PathBuf> {
+    std::path::absolute(std::env::temp_dir())
+}
+
+/// Removes what the programs of workers left that were killed.
+pub(super) fn tidy() {
+    let entries = temporary().and_then(fs::read_dir).into_iter().flatten().flatten();
+    for wanted in entries.map(|entry| entry.path()) {
+        let Some(evidence) = evidence_of(&wanted) else { continue };
+        // What cannot be looked at or removed is left over.
+        if files::open_regular(&wanted).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = fs::remove_file(&evidence);
+            let _ = fs::remove_file(&wanted);
+        }
     }
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    // A program may have put something else there, which must not be waited for.
-    if !fs::symlink_metadata(path)?.is_file() {
-        return Err(ErrorKind::InvalidInput.into());
-    }
     let mut content = Vec::new();
-    File::open(path)?.take(EVIDENCE + 1).read_to_end(&mut content)?;
+    // A program may have put something else there, which must not be waited for.
+    files::open_regular(path)?.take(EVIDENCE + 1).read_to_end(&mut content)?;
     if content.len() as u64 > EVIDENCE { Err(ErrorKind::FileTooLarge.into()) } else { Ok(content) }
 }
 
 impl Drop for Evidence {
     fn drop(&mut self) {
         // The program may have removed it.
-        let _ = fs::remove_file(&self.0);
+        let _ = fs::remove_file(&self.path);
+        let _ = fs::remove_file(&self.wanted);
     }
 }

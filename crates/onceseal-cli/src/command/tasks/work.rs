@@ -120,6 +120,7 @@ pub(super) fn run(context: &Context, work: Work) -> Result<ExitCode, CliError> {
     let control = context.answer()?.ok_or_else(unknown)?;
     let run = find(&control.runs().by(work.who.principal()), &work.which)?;
     control.run(run.id())?.ok_or_else(unknown)?;
+    program::tidy();
     let worker = Worker { context, control: &control, run: &run, work: &work };
     wait(async {
         worker.work(Stop::listen()).await?;
