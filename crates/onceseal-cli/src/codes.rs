@@ -31,7 +31,8 @@ pub(crate) const PROGRAM: &[Entry] = &[
     ("already_initialised", "never", "this directory is a project and has a policy"),
     ("config_unwritable", "never", "the policy to begin with cannot be written"),
     ("input_failed", "never", "the answer cannot be read from the terminal"),
-    ("output_failed", "never", "standard output cannot be written"),
+    ("output_failed", "never", "standard output, or the file that was named for it, cannot be written"),
+    ("output_exists", "never", "something stands where a file would be made; nothing was done"),
     (
         "output_closed",
         "never",

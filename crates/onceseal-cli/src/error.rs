@@ -93,6 +93,16 @@ impl CliError {
         CliError { silent: true, ..CliError::new("output_closed", "", CLOSED) }
     }
 
+    /// Says it also where nobody reads the output: something is left to be done.
+    #[must_use]
+    pub(crate) fn aloud(self) -> CliError {
+        match self.silent {
+            true => CliError { silent: false, ..self }
+                .in_words("standard output was closed before all was written"),
+            false => self,
+        }
+    }
+
     /// What is wrong with a configuration file.
     pub(crate) fn of_file(error: ConfigError, file: &Path) -> CliError {
         let names_it = matches!(error, ConfigError::Unreadable { .. } | ConfigError::TooLarge { .. });

@@ -1,6 +1,7 @@
 //! `lease`: who holds a resource, and running a program while it is held.
 
 mod handing;
+mod kept;
 pub(crate) mod proof;
 mod running;
 
@@ -14,9 +15,10 @@ use onceseal::core::id::{HolderKey, RunId};
 use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::core::limits;
 use onceseal::core::time::{Span, Timestamp};
-use onceseal::runs::{HandoffView, LeaseNow, LeaseView, Preempt, Resource};
+use onceseal::runs::{HandoffView, Lease as Proof, LeaseNow, LeaseView, Preempt, Resource};
 use onceseal::{Control, Error, render};
 
+pub(crate) use self::kept::{Kept, Place};
 use super::list;
 use super::refused::{integer, remarks};
 use crate::context::{Context, wait};
@@ -102,14 +104,6 @@ pub(crate) struct Acquire {
     holder: Option<HolderKey>,
     #[command(flatten)]
     kept: Kept,
-}
-
-/// Where what proves a lease is written.
-#[derive(Debug, Args)]
-pub(crate) struct Kept {
-    /// Write what proves the lease to this file, which nobody else can read, and not to stdout
-    #[arg(long, value_name = "FILE")]
-    pub(crate) to: Option<PathBuf>,
 }
 
 /// A lease that is held.
@@ -203,12 +197,17 @@ impl What {
 
 fn acquire(context: &Context, acquire: &Acquire) -> Result<ExitCode, CliError> {
     let control = context.work(false)?;
-    let leasing = control.lease(acquire.what.resource(&control)?).length(acquire.length.length);
+    let resource = acquire.what.resource(&control)?;
+    let mine = |lease: &Proof| lease.resource == resource && acquire.holder == Some(lease.holder);
+    let place = acquire.kept.look(mine)?;
+    let leasing = control.lease(resource.clone()).length(acquire.length.length);
     let leasing = if acquire.shared { leasing.shared() } else { leasing };
-    let key = drawn(acquire.holder)?;
-    let now = wait(leasing.holder(key).once())?
-        .map_err(|error| refused(error, Some(&acquire.what), &acquire.length))?;
-    taken(context, &now, &acquire.kept, key)
+    let leasing = match acquire.holder {
+        Some(holder) => leasing.holder(holder),
+        None => leasing,
+    };
+    let now = wait(leasing.once())?.map_err(|error| refused(error, Some(&acquire.what), &acquire.length))?;
+    taken(context, &now, &place, &format!("onceseal lease acquire {}", shell(&acquire.what.resource)))
 }
 
 /// Why a lease was not given, with what its length may be, and what to look at.
@@ -232,16 +231,14 @@ pub(crate) fn refused(error: Error, what: Option<&What>, length: &Length) -> Cli
 }
 
 /// Says what was taken, and hands over what proves it.
-fn taken(context: &Context, now: &LeaseNow, kept: &Kept, key: HolderKey) -> Result<ExitCode, CliError> {
-    if let Some(file) = &kept.to {
-        proof::write(file, now, key)?;
-    }
+fn taken(context: &Context, now: &LeaseNow, place: &Place<'_>, again: &str) -> Result<ExitCode, CliError> {
+    place.write(now, again)?;
     let mut object = proof::object(now);
-    if kept.to.is_some() {
+    if place.file().is_some() {
         object.remove("token");
     }
     if context.out.is_json() {
-        context.out.document(object)?;
+        place.printed(context.out.document(object), now, again)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut rows = vec![
@@ -252,8 +249,8 @@ fn taken(context: &Context, now: &LeaseNow, kept: &Kept, key: HolderKey) -> Resu
     let token = object.get("token").and_then(Value::as_text).map(str::to_owned);
     rows.extend(token.map(|token| ("token", token)));
     let resource = shown(&now.lease.resource.to_string());
-    context.out.text(&format!("{resource}\n{}", fields(&rows)))?;
-    context.out.note(&match &kept.to {
+    place.printed(context.out.text(&format!("{resource}\n{}", fields(&rows))), now, again)?;
+    context.out.note(&match place.file() {
         Some(file) => {
             format!("next: onceseal lease renew --lease {}, then commit or interrupt", context.path(file))
         }
@@ -324,6 +321,7 @@ fn ended(context: &Context, resource: &str, how: &str, changed: bool) -> Result<
 
 fn preempt(context: &Context, take: &Take) -> Result<ExitCode, CliError> {
     let control = context.work(false)?;
+    let place = take.kept.look(|_| false)?;
     let person: Identity = Control::account();
     let preempt = Preempt { person, reason: take.reason.clone() };
     let leasing = control.lease(take.what.resource(&control)?).length(take.length.length).preempt(preempt);
@@ -331,7 +329,7 @@ fn preempt(context: &Context, take: &Take) -> Result<ExitCode, CliError> {
     let now = wait(leasing.holder(key).once())?.map_err(|error| {
         remarks(refused(error, Some(&take.what), &take.length), &[("--reason", Some(take.reason.as_str()))])
     })?;
-    taken(context, &now, &take.kept, key)
+    taken(context, &now, &place, &format!("onceseal lease acquire {}", shell(&take.what.resource)))
 }
 
 fn fenced() -> CliError {

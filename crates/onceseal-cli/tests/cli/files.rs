@@ -1,10 +1,10 @@
 //! Files that a person names: what is read of them, and what is written.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::base::{Project, Ran};
 
@@ -78,4 +78,88 @@ fn what_a_killed_worker_left_is_removed_by_the_next() {
     let ran = project.ok(&["tasks", "work", "simple/c", "--check", "true", "--until-empty", "--", "true"]);
     assert!(ran.stderr.contains("2 tasks verified"), "{ran:?}");
     assert_eq!(names(), ["onceseal-wanted-mine"]);
+}
+
+fn mode(project: &Project, name: &str) -> u32 {
+    fs::metadata(project.path(name)).expect("a file").permissions().mode() & 0o777
+}
+
+fn fence(project: &Project, resource: &str) -> Value {
+    project.json(&["lease", "inspect", resource])["fence"].clone()
+}
+
+#[test]
+fn what_proves_a_lease_takes_the_place_of_nothing() {
+    let project = Project::new();
+    project.ok(&["runs", "start", "simple", "c"]);
+    project.ok(&["runs", "transition", "simple/c", "running"]);
+    fs::write(project.path("plan.json"), r#"{"tasks":[{"id":"a"}]}"#).expect("a plan");
+    project.ok(&["tasks", "plan", "simple/c", "1", "plan.json"]);
+    fs::write(project.path("mine"), "notes").expect("a file");
+    symlink("elsewhere", project.path("link")).expect("a link");
+    fs::create_dir(project.path("directory")).expect("a directory");
+    project.ok(&["lease", "acquire", "other", "--for", "1h", "--to", "other.json"]);
+    let other = project.read("other.json");
+    for name in ["mine", "link", "directory", "other.json", "/dev/null"] {
+        for line in [
+            &["lease", "acquire", "deploy", "--to", name][..],
+            &["lease", "preempt", "deploy", "--reason", "r", "--to", name],
+            &["tasks", "take", "simple/c", "--to", name],
+        ] {
+            assert_eq!(misused(&project, line)["code"], "output_exists", "{line:?}");
+        }
+    }
+    let error = misused(&project, &["lease", "acquire", "deploy", "--to", "not/here.json"]);
+    assert_eq!(error["code"], "output_failed", "{error}");
+    assert_eq!((project.read("mine"), project.read("other.json")), ("notes".to_owned(), other));
+    assert_eq!((fence(&project, "deploy"), project.path("elsewhere").exists()), (json!(0), false));
+    assert_eq!(project.items(&["tasks", "list", "simple/c"])[0]["state"], "queued", "nothing was taken");
+}
+
+#[test]
+fn the_same_lease_is_written_again_and_stays_private() {
+    let project = Project::new();
+    let me = format!("holder_{}", "7".repeat(32));
+    let line = ["lease", "acquire", "deploy", "--for", "1h", "--holder", &me, "--to", "lease.json"];
+    project.ok(&line);
+    let first = project.read("lease.json");
+    fs::set_permissions(project.path("lease.json"), fs::Permissions::from_mode(0o666)).expect("its mode");
+    project.ok(&line);
+    assert_eq!((project.read("lease.json"), mode(&project, "lease.json")), (first, 0o600));
+    let error = misused(&project, &["lease", "acquire", "deploy", "--to", "lease.json"]);
+    assert_eq!(error["code"], "output_exists", "nobody says that it is the same holder");
+    let hidden = fs::read_dir(project.path("")).expect("listed");
+    let hidden = hidden.map(|entry| entry.expect("an entry").file_name());
+    assert!(
+        hidden.into_iter().all(|name| !name.to_string_lossy().starts_with(".lease")),
+        "nothing is left over"
+    );
+}
+
+#[test]
+fn a_lease_that_could_not_be_printed_is_got_again() {
+    let project = Project::new();
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").expect("a device");
+    for json in [&[][..], &["--json"]] {
+        let line = [&["lease", "acquire", "deploy", "--for", "1h"][..], json].concat();
+        let told = project.command(&line).stdout(full()).output().expect("a run");
+        let told = String::from_utf8(told.stderr).expect("text");
+        let words: Vec<&str> = told.split_whitespace().collect();
+        let holder = words.iter().find(|word| word.starts_with("holder_")).map_or_else(
+            || {
+                serde_json::from_str::<Value>(&told).expect("JSON")["error"]["holder"]
+                    .as_str()
+                    .expect("it")
+                    .to_owned()
+            },
+            |word| (*word).to_owned(),
+        );
+        project.ok(&["lease", "acquire", "deploy", "--holder", &holder, "--to", "lease.json"]);
+        project.ok(&["lease", "interrupt", "--lease", "lease.json"]);
+        fs::remove_file(project.path("lease.json")).expect("a file");
+    }
+    let line = ["lease", "acquire", "deploy", "--for", "1h", "--to", "lease.json"];
+    let told = project.command(&line).stdout(full()).output().expect("a run");
+    assert!(String::from_utf8_lossy(&told.stderr).contains("is in lease.json"), "{told:?}");
+    project.ok(&["lease", "renew", "--lease", "lease.json"]);
 }

@@ -101,9 +101,9 @@ fn a_task_is_taken_done_checked_and_verified_by_hand() {
         last["hash"], "sha256:56f6e6304d02d413bb7d5d463ac5cdc58551266dc7269b467fc385815f39b913",
         "as sha256sum prints it"
     );
-    let next = project.json(&["tasks", "take", "simple/c", "--to", "lease.json"]);
+    let next = project.json(&["tasks", "take", "simple/c", "--to", "next.json"]);
     assert_eq!(next["task"], "docs");
-    let stopped = ["tasks", "stopped", "paused", "no-words", "--lease", "lease.json"];
+    let stopped = ["tasks", "stopped", "paused", "no-words", "--lease", "next.json"];
     assert_eq!(project.json(&stopped)["state"], "paused");
     let blockers = project.items(&["runs", "blockers", "simple/c"]);
     assert_eq!(blockers, [json!({"blocking": "decision", "code": "no-words", "task": "docs"})]);
@@ -181,8 +181,8 @@ fn what_is_no_plan_no_fact_and_no_task_is_refused_with_its_place() {
         "task_unknown"
     );
     assert_eq!(project.run(&["tasks", "list", "simple/c", "--after", "zz"]).code, 2);
-    project.ok(&["lease", "acquire", "deploy", "--to", "lease.json"]);
-    let other = project.run(&["tasks", "stopped", "paused", "x", "--lease", "lease.json"]);
+    project.ok(&["lease", "acquire", "deploy", "--to", "deploy.json"]);
+    let other = project.run(&["tasks", "stopped", "paused", "x", "--lease", "deploy.json"]);
     assert_eq!(other.code, 2, "{other:?}");
     project.ok(&["tasks", "take", "simple/c", "--for", "1h", "--to", "lease.json"]);
     for fact in ["Not-A-Name", "a b", "\u{7}"] {

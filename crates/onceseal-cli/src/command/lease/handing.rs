@@ -9,7 +9,7 @@ use onceseal::core::hash::Hash;
 use onceseal::core::id::HolderKey;
 use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::core::limits;
-use onceseal::runs::{Giver, Handing, Resource};
+use onceseal::runs::{Giver, Handing, Lease, Resource};
 use onceseal::{Control, Error, render};
 
 use super::{Kept, Length, What, drawn, fenced, holder, proof, refused, taken};
@@ -136,6 +136,8 @@ pub(super) fn hand_over(context: &Context, over: &HandOver) -> Result<ExitCode, 
 pub(super) fn accept(context: &Context, accept: &Accept) -> Result<ExitCode, CliError> {
     let control = context.answer()?.ok_or_else(|| CliError::missing(Code::HandoffUnknown))?;
     let resource = accept.what.resource(&control)?;
+    let mine = |lease: &Lease| lease.resource == resource && accept.holder == Some(lease.holder);
+    let place = accept.kept.look(mine)?;
     let handing = control.handoff(resource.clone(), accept.receipt).by(accept.who.principal());
     let key = drawn(accept.holder)?;
     let accepting = handing.clone().length(accept.length.length).holder(key);
@@ -149,7 +151,8 @@ pub(super) fn accept(context: &Context, accept: &Accept) -> Result<ExitCode, Cli
     if let Some(facts) = facts.filter(|_| !context.out.is_json()) {
         context.out.note(&format!("facts: {}", literal(&facts.into())));
     }
-    taken(context, &now, &accept.kept, key)
+    let again = format!("onceseal lease accept {} {}", shell(&accept.what.resource), accept.receipt);
+    taken(context, &now, &place, &again)
 }
 
 pub(super) fn withdraw(context: &Context, withdraw: &Withdraw) -> Result<ExitCode, CliError> {

@@ -1,9 +1,6 @@
 //! What proves a lease, as it is handed on: in a file, or in the environment of a
 //! program that runs under it. Never in a command line, which everybody sees.
 
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use onceseal::core::hash::{read_hex, write_hex};
@@ -47,21 +44,6 @@ pub(crate) fn text(lease: &Lease) -> String {
     let mut object = of_lease(lease);
     object.insert("schema", SCHEMA);
     json::canonical(&object.into())
-}
-
-/// Writes it to a file that nobody else can read.
-pub(crate) fn write(path: &Path, now: &LeaseNow, key: HolderKey) -> Result<(), CliError> {
-    let mut object = object(now);
-    object.insert("schema", SCHEMA);
-    let text = json::canonical(&object.into()) + "\n";
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
-        let message = format!("{} cannot be written: {}", path.display(), error.kind());
-        CliError::new("output_failed", message, 2)
-            .because("the resource is held until the lease ends by itself")
-            .about("holder_key", key.to_string())
-            .next(format!("onceseal lease acquire … --holder {} gives the same lease", key))
-    })
 }
 
 impl Proven {

@@ -13,7 +13,7 @@ use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::core::time::Span;
 use onceseal::runs::{Fact, Lease, Resource, Run, TaskNow, TaskState, TaskTo};
 
-use crate::command::lease::{Kept, Length, Proven, drawn, holder, proof, refused};
+use crate::command::lease::{Kept, Length, Place, Proven, holder, proof, refused};
 use crate::command::list;
 use crate::command::runs::{Asking, Which, Who, digest, earlier, find, unknown};
 use crate::context::{Context, wait};
@@ -126,6 +126,8 @@ impl Found {
 pub(super) fn take(context: &Context, take: &Take) -> Result<ExitCode, CliError> {
     let control = context.answer()?.ok_or_else(unknown)?;
     let run = find(&control.runs().by(take.who.principal()), &take.which)?;
+    let of_run = |lease: &Lease| matches!(lease.resource, Resource::Task(of, _) if of == run.id());
+    let place = take.kept.look(|lease| of_run(lease) && take.holder == Some(lease.holder))?;
     let mut taking = run.take().length(take.length.length);
     if let Some(patience) = take.wait {
         taking = taking.wait(patience.to_std());
@@ -141,23 +143,16 @@ pub(super) fn take(context: &Context, take: &Take) -> Result<ExitCode, CliError>
             false => error,
         }
     })?;
-    taken(context, &run, &now, &take.kept, key)
+    taken(context, &run, &now, &place)
 }
 
 /// Hands over a task, and what proves the lease on it.
-fn taken(
-    context: &Context,
-    run: &Run,
-    now: &TaskNow,
-    kept: &Kept,
-    key: HolderKey,
-) -> Result<ExitCode, CliError> {
+fn taken(context: &Context, run: &Run, now: &TaskNow, place: &Place<'_>) -> Result<ExitCode, CliError> {
     let TaskNow { lease, task, phase, spec } = now;
-    if let Some(file) = &kept.to {
-        proof::write(file, lease, key)?;
-    }
+    let again = format!("onceseal tasks take {}", run.id());
+    place.write(lease, &again)?;
     let mut proven = proof::object(lease);
-    if kept.to.is_some() {
+    if place.file().is_some() {
         proven.remove("token");
     }
     let spec = json::read_canonical(spec, &Limits::DATA).map_err(|_| list::corrupt())?;
@@ -168,7 +163,7 @@ fn taken(
         object.insert("phase", phase.as_str());
         object.insert("spec", spec);
         object.insert("lease", proven);
-        context.out.document(object)?;
+        place.printed(context.out.document(object), lease, &again)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut rows = vec![
@@ -180,8 +175,8 @@ fn taken(
     let token = proven.get("token").and_then(Value::as_text).map(str::to_owned);
     rows.extend(token.map(|token| ("token", token)));
     rows.push(("is", literal(&spec)));
-    context.out.text(&format!("{}\n{}", shown(task), fields(&rows)))?;
-    context.out.note(&match &kept.to {
+    place.printed(context.out.text(&format!("{}\n{}", shown(task), fields(&rows))), lease, &again)?;
+    context.out.note(&match place.file() {
         Some(file) => {
             let file = context.path(file);
             format!("next: onceseal tasks produced work-done --evidence-file FILE --lease {file}")
