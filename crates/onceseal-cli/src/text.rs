@@ -13,6 +13,17 @@ pub(crate) fn shown(text: &str) -> String {
     escape_for_display(text).replace(WIDE_SPACE, &WIDE_SPACE.escape_unicode().to_string())
 }
 
+/// As much of a text that somebody typed as an error repeats.
+const REPEATED: usize = 120;
+
+/// A text as an error repeats it: shown, and cut where it is long.
+pub(crate) fn cut(text: &str) -> String {
+    match text.char_indices().nth(REPEATED) {
+        None => shown(text),
+        Some((at, _)) => format!("{}… ({} characters)", shown(&text[..at]), text.chars().count()),
+    }
+}
+
 /// A value as JSON on one line, with what is not seen escaped.
 pub(crate) fn literal(value: &Value) -> String {
     shown(&json::canonical(value))

@@ -7,11 +7,13 @@
 
 pub mod event;
 mod hold;
+mod naming;
 mod resource;
 mod row;
 mod taking;
 
 pub use hold::{CommitLease, InterruptLease, Lease, RenewLease};
+pub use naming::{Misnamed, Named};
 pub use resource::Resource;
 pub use row::{Holder, LeasePrivate, LeaseRow, Outcome, Use, evolve};
 pub use taking::{AcquireLease, Preempt};

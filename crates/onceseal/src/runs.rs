@@ -84,7 +84,7 @@ pub use happened::{Part, Replanned, RunEvent, RunHistory};
 pub use history::{Change, Rebuilt};
 pub use leasing::Leasing;
 pub use onceseal_core::handoff::{Giver, HandoffRow, HandoffState};
-pub use onceseal_core::lease::{Lease, Preempt, Resource};
+pub use onceseal_core::lease::{Lease, Misnamed, Named, Preempt, Resource};
 pub use onceseal_core::reply::{LeaseNow, RunNow, TaskNow};
 pub use onceseal_core::run::event::Answered;
 pub use onceseal_core::run::{

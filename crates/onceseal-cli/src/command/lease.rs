@@ -11,21 +11,24 @@ use std::process::ExitCode;
 use clap::{ArgGroup, Args, Subcommand};
 use onceseal::core::approval::Identity;
 use onceseal::core::code::Code;
-use onceseal::core::id::{HolderKey, RunId};
+use onceseal::core::id::{HolderId, RootId};
 use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::core::limits;
 use onceseal::core::time::{Span, Timestamp};
-use onceseal::runs::{HandoffView, Lease as Proof, LeaseNow, LeaseView, Preempt, Resource};
+use onceseal::runs::{
+    HandoffView, Lease as Proof, LeaseNow, LeaseView, Misnamed, Named, Preempt, Resource, Subject,
+};
 use onceseal::{Control, Error, render};
 
 pub(crate) use self::kept::{Kept, Place};
 use super::list;
 use super::refused::{integer, remarks};
+use super::runs::unknown;
 use crate::context::{Context, wait};
 use crate::error::{CliError, UNUSABLE};
 use crate::files;
 use crate::table::{Table, fields};
-use crate::text::{age, literal, shell, shown};
+use crate::text::{age, cut, literal, shell, shown};
 
 /// What to do with leases.
 #[derive(Debug, Subcommand)]
@@ -76,8 +79,8 @@ pub(crate) enum Lease {
 /// A resource.
 #[derive(Debug, Args)]
 pub(crate) struct What {
-    /// A name, as in deploy or name/deploy; a run, run_…; a task of a run, run/run_…/task/NAME; a path of this
-    /// project, path/src/lib.rs; its directory on a host, workspace@HOST; or any of these as `inspect` prints it
+    /// A name, as in deploy or name/deploy; a run, run_… or KIND/CHANGE; a task of a run, run_…/task/NAME; a path of
+    /// this project, path/src/lib.rs; its directory on a host, workspace@HOST; or any of these as `inspect` prints it
     resource: String,
 }
 
@@ -178,19 +181,35 @@ pub(crate) fn holder(text: &str) -> Result<HolderKey, String> {
 impl What {
     /// The resource, of this store's project where it names none.
     fn resource(&self, control: &Control) -> Result<Resource, CliError> {
+        match self.named(control.root())? {
+            Named::Resource(resource) => Ok(resource),
+            Named::OfChange { kind, change, task } => {
+                let found = wait(control.runs().find(&kind, &Subject::Change(change)))??;
+                let run = found.ok_or_else(|| self.no_run())?;
+                Ok(match task {
+                    Some(task) => Resource::Task(run.id(), task),
+                    None => Resource::Run(run.id()),
+                })
+            }
+        }
+    }
+
+    fn no_run(&self) -> CliError {
+        let name = shell(&format!("name/{}", self.resource));
+        unknown().because("it is named as KIND/CHANGE").next(format!("{} if that is its name", cut(&name)))
+    }
+
+    fn named(&self, root: RootId) -> Result<Named, CliError> {
         let text = &self.resource;
-        let of_project = || {
-            let is_part = text.starts_with("path/") || text.starts_with("workspace@");
-            is_part.then(|| Resource::parse(&format!("root/{}/{text}", control.root()))).flatten()
-        };
-        let bare = || match RunId::parse(text) {
-            Some(run) => Some(Resource::Run(run)),
-            None if text.contains('/') => None,
-            None => Resource::parse(&format!("name/{text}")),
-        };
-        let found = Resource::parse(text).or_else(of_project).or_else(bare);
-        found.ok_or_else(|| {
-            CliError::usage(format!("{} names no resource; see `onceseal lease acquire --help`", shell(text)))
+        Named::read(text, root).map_err(|why| {
+            let error = CliError::usage(format!("{} names no resource: {why}", cut(text)));
+            let name = format!("name/{text}");
+            match Resource::parse(&name) {
+                Some(_) if why != Misnamed::Name => {
+                    error.next(format!("{} if that is its name", cut(&shell(&name))))
+                }
+                _ => error.next("onceseal lease acquire --help"),
+            }
         })
     }
 }
@@ -338,7 +357,10 @@ fn fenced() -> CliError {
 
 fn inspect(context: &Context, what: &What) -> Result<ExitCode, CliError> {
     let Some(control) = context.read()? else {
-        // Without a store there is no project either, and no name that needs one.
+        // Without a store there is no project either, and no run.
+        if let Named::OfChange { .. } = what.named(RootId([0; 16]))? {
+            return Err(what.no_run());
+        }
         return told(context, &shown(&what.resource), None, None, None);
     };
     let resource = what.resource(&control)?;

@@ -14,7 +14,7 @@ use onceseal::{Control, Error};
 
 use super::call::unfit;
 use crate::error::{CliError, REFUSED, UNUSABLE};
-use crate::text::{literal, shell, shown};
+use crate::text::{cut, literal, shell, shown};
 
 /// A refusal with what it says itself.
 pub(crate) fn plain(refusal: &Refusal) -> CliError {
@@ -43,13 +43,9 @@ pub(crate) fn plain(refusal: &Refusal) -> CliError {
     }
     if let Some(held) = &refusal.held {
         let what = held.resource.as_deref().unwrap_or("it");
-        error =
-            error.about("holder", onceseal::render::holder(&held.by)).about("held", what).because(format!(
-                "{} holds {} until {}, unless that is renewed",
-                held.by.holder,
-                shown(what),
-                held.by.until
-            ));
+        error = error.about("holder", onceseal::render::holder(&held.by)).about("held", what).because(
+            format!("{} holds {} until {}, unless that is renewed", held.by.holder, cut(what), held.by.until),
+        );
     }
     match (&refusal.reason, refusal.field, refusal.status) {
         (Some(reason), ..) => error = error.because(format!("the policy says so in {reason}")),

@@ -262,7 +262,7 @@ fn hostile_input_is_refused_and_no_token_is_taken_from_a_command_line() {
         &["lease", "acquire", "run/x"],
         &["lease", "acquire", "path/../etc"],
         &["lease", "acquire", "path//a"],
-        &["lease", "acquire", "other/thing"],
+        &["lease", "acquire", "other/Thing"],
         &["lease", "acquire", "a", "--for", "0s"],
         &["lease", "acquire", "a", "--for", "999ms"],
         &["lease", "acquire", "a", "--for", "25h"],
@@ -297,4 +297,51 @@ fn hostile_input_is_refused_and_no_token_is_taken_from_a_command_line() {
     }
     assert!(held(&project, "deploy"));
     project.refused(&["lease", "acquire", &format!("run_{}", "0".repeat(32))]);
+}
+
+#[test]
+fn what_only_looks_like_a_run_or_a_path_is_not_leased_as_a_name() {
+    let project = Project::new();
+    let long = "x".repeat(5_000);
+    for text in [
+        "run_0190b6f2",
+        "RUN_0190B6F2",
+        "run",
+        "path",
+        "workspace",
+        "workspace@",
+        "path/../a",
+        "a/b/c",
+        &long,
+    ] {
+        for verb in ["acquire", "inspect"] {
+            let ran = project.run(&["lease", verb, text, "--json"]);
+            let error = ran.error();
+            assert_eq!((ran.code, &error["code"]), (2, &json!("usage")), "{text}: {ran:?}");
+            let message = error["message"].as_str().expect("a message");
+            assert!(message.contains("names no resource: ") && message.len() < 400, "{message}");
+        }
+    }
+    assert_eq!(
+        project.json(&["lease", "acquire", "name/run_0190b6f2"])["fence"],
+        1,
+        "a name, if that is said"
+    );
+}
+
+#[test]
+fn a_run_is_held_by_its_kind_and_change_too() {
+    let project = Project::new();
+    let none = project.refused(&["lease", "acquire", "simple/fix-1", "--json"]).error();
+    assert_eq!(none["code"], "run_unknown");
+    assert_eq!(
+        project.refused(&["lease", "inspect", "simple/fix-1", "--json"]).error()["code"],
+        "run_unknown"
+    );
+    let run = project.json(&["runs", "start", "simple", "fix-1"])["run"].as_str().expect("an id").to_owned();
+    let taken = project.json(&["lease", "acquire", "simple/fix-1", "--for", "1h"]);
+    assert_eq!(taken["resource"], json!(format!("run/{run}")));
+    assert_eq!(project.refused(&["lease", "acquire", &run, "--json"]).error()["code"], "lease_held");
+    let task = project.json(&["lease", "inspect", "simple/fix-1/task/form"]);
+    assert_eq!(task["resource"], json!(format!("run/{run}/task/form")));
 }
