@@ -15,7 +15,7 @@ mod taking;
 pub use hold::{CommitLease, InterruptLease, Lease, RenewLease};
 pub use naming::{Misnamed, Named};
 pub use resource::Resource;
-pub use row::{Holder, LeasePrivate, LeaseRow, Outcome, Use, evolve};
+pub use row::{Holder, LeasePrivate, LeaseRow, Outcome, Use, below_key, evolve};
 pub use taking::{AcquireLease, Preempt};
 
 pub(crate) use hold::{commit, end_all, end_others, holds, interrupt, is_of_run, lapse, lapses, renew};

@@ -55,6 +55,7 @@ mod guard;
 mod handing;
 mod happened;
 mod history;
+mod holding;
 mod leasing;
 mod planning;
 mod reading;
@@ -82,6 +83,7 @@ pub(crate) use guard::given_up;
 pub use handing::{Handing, HandoffView};
 pub use happened::{Part, Replanned, RunEvent, RunHistory};
 pub use history::{Change, Rebuilt};
+pub use holding::{LeaseView, ListedLeases};
 pub use leasing::Leasing;
 pub use onceseal_core::handoff::{Giver, HandoffRow, HandoffState};
 pub use onceseal_core::lease::{Lease, Misnamed, Named, Preempt, Resource};
@@ -92,7 +94,7 @@ pub use onceseal_core::run::{
 };
 pub use onceseal_core::task::{Blocker, Blocking, Fact, PlanRow, TaskRow, TaskState, TaskTo};
 pub use planning::{Planning, Queueing, TaskMoving};
-pub use reading::{LeaseView, ListedRuns, RunFilter, RunView, Stand};
+pub use reading::{ListedRuns, RunEvent, RunFilter, RunView, Stand};
 
 pub use onceseal_store::OwnRows;
 pub use tasks::{InTheWay, ListedTasks, TaskFilter, TaskView};

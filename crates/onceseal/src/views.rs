@@ -15,7 +15,7 @@ use onceseal_core::effect::{EffectRow, EffectState};
 use onceseal_core::id::{ActionId, ApprovalId, RunId};
 use onceseal_core::journal::{Index, Row};
 use onceseal_core::json::{self, Limits, Object, Value};
-use onceseal_core::lease::Use;
+use onceseal_core::lease::{LeaseRow, Use};
 use onceseal_core::run::{Life, RunRow};
 use onceseal_core::stream::{StreamId, StreamKind};
 use onceseal_core::time::Timestamp;
@@ -108,6 +108,12 @@ impl Filter {
         let life = if row.terminal { Life::Ended } else { Life::Living };
         let made = onceseal_core::journal::moment(row.created_at);
         Cursor { made, state: life.number(), stream: StreamId::run(id) }
+    }
+
+    /// Where a list of what is held goes on that was broken off after this.
+    pub(crate) fn after_lease(stream: StreamId, row: &LeaseRow) -> Cursor {
+        let made = onceseal_core::journal::moment(row.created_at);
+        Cursor { made, state: Use::Held.number(), stream }
     }
 
     /// Where a list of actions goes on that was broken off after this one.

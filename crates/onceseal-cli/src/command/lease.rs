@@ -4,6 +4,7 @@ mod handing;
 mod kept;
 pub(crate) mod proof;
 mod running;
+mod showing;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,21 +15,19 @@ use onceseal::core::code::Code;
 use onceseal::core::id::{HolderId, RootId};
 use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::core::limits;
-use onceseal::core::time::{Span, Timestamp};
-use onceseal::runs::{
-    HandoffView, Lease as Proof, LeaseNow, LeaseView, Misnamed, Named, Preempt, Resource, Subject,
-};
-use onceseal::{Control, Error, render};
+use onceseal::core::time::Span;
+use onceseal::runs::{Lease as Proof, LeaseNow, Misnamed, Named, Preempt, Resource, Subject};
+use onceseal::{Control, Error};
 
 pub(crate) use self::kept::{Kept, Place};
-use super::list;
-use super::refused::{integer, remarks};
+use super::list::{self, Pages};
+use super::refused::remarks;
 use super::runs::unknown;
 use crate::context::{Context, wait};
 use crate::error::{CliError, UNUSABLE};
 use crate::files;
-use crate::table::{Table, fields};
-use crate::text::{age, cut, literal, shell, shown};
+use crate::table::fields;
+use crate::text::{cut, shell, shown};
 
 /// What to do with leases.
 #[derive(Debug, Subcommand)]
@@ -73,6 +72,9 @@ pub(crate) enum Lease {
         #[command(flatten)]
         what: What,
     },
+    /// List everything that somebody holds, with until when
+    #[command(after_help = "Example: onceseal lease list --newest")]
+    List(Pages),
     Run(running::Run),
 }
 
@@ -164,7 +166,8 @@ pub(crate) fn run(context: &Context, lease: Lease) -> Result<ExitCode, CliError>
         Lease::HandOver(over) => handing::hand_over(context, &over),
         Lease::Accept(accept) => handing::accept(context, &accept),
         Lease::Withdraw(withdraw) => handing::withdraw(context, &withdraw),
-        Lease::Inspect { what } => inspect(context, &what),
+        Lease::Inspect { what } => showing::inspect(context, &what),
+        Lease::List(pages) => showing::list(context, &pages),
         Lease::Run(run) => running::run(context, run),
     }
 }
@@ -353,79 +356,4 @@ fn preempt(context: &Context, take: &Take) -> Result<ExitCode, CliError> {
 
 fn fenced() -> CliError {
     CliError::missing(Code::LeaseFenced)
-}
-
-fn inspect(context: &Context, what: &What) -> Result<ExitCode, CliError> {
-    let Some(control) = context.read()? else {
-        // Without a store there is no project either, and no run.
-        if let Named::OfChange { .. } = what.named(RootId([0; 16]))? {
-            return Err(what.no_run());
-        }
-        return told(context, &shown(&what.resource), None, None, None);
-    };
-    let resource = what.resource(&control)?;
-    let view = control.inspect_lease(&resource)?;
-    let last = view.as_ref().and_then(|view| view.row.outcomes.last().map(|kept| (view, kept.fence)));
-    let outcome = match last {
-        Some((view, fence)) => control.lease_outcome(view, fence)?.map(|outcome| (fence, outcome)),
-        None => None,
-    };
-    let handoff = control.prepared_handoff(&resource)?;
-    told(context, &resource.to_string(), view.as_ref(), outcome, handoff.as_ref())
-}
-
-/// Says who holds a resource, and with what it was last given up.
-fn told(
-    context: &Context,
-    resource: &str,
-    view: Option<&LeaseView>,
-    outcome: Option<(u64, Object)>,
-    handoff: Option<&HandoffView>,
-) -> Result<ExitCode, CliError> {
-    let holders: Vec<_> = view.into_iter().flat_map(LeaseView::holders).collect();
-    if context.out.is_json() {
-        let mut object = Object::new();
-        object.insert("resource", resource);
-        object.insert("held", !holders.is_empty());
-        object.insert("fence", integer(view.map_or(0, |view| view.row.fence)));
-        object.insert("holders", Value::List(holders.into_iter().map(render::holder).collect()));
-        let last = outcome.map(|(fence, outcome)| {
-            let mut last = Object::new();
-            last.insert("fence", integer(fence));
-            last.insert("outcome", outcome);
-            last
-        });
-        object.insert("last_outcome", last.map_or(Value::Null, Value::Object));
-        object.insert("handoff", handoff.map_or(Value::Null, render::handoff));
-        context.out.document(object)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let head = if holders.is_empty() { "is free" } else { "is held" };
-    context.out.text(&format!("{} {head}\n", shown(resource)))?;
-    if let Some(view) = view.filter(|_| !holders.is_empty()) {
-        let mut table = Table::new(&["HOLDER", "FENCE", "SHARED", "ENDS IN", "UNTIL"]);
-        for held in &holders {
-            table.row(vec![
-                held.holder.to_string().into(),
-                held.fence.to_string().into(),
-                if held.shared { "yes" } else { "no" }.into(),
-                left(held.until, view.now).into(),
-                held.until.to_string().into(),
-            ]);
-        }
-        context.out.text(&table.render())?;
-    }
-    if let Some((fence, outcome)) = outcome {
-        context.out.text(&format!("last outcome, of fence {fence}: {}\n", literal(&outcome.into())))?;
-    }
-    if let Some(HandoffView { row, facts }) = handoff {
-        let by = row.private.agent.as_deref().map_or("erased".to_owned(), shown);
-        let facts = facts.clone().map_or("erased".to_owned(), |facts| literal(&facts.into()));
-        context.out.text(&format!("handed over by {by} at {}, to be accepted: {facts}\n", row.created_at))?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn left(until: Timestamp, now: Timestamp) -> String {
-    age(until.since(now))
 }

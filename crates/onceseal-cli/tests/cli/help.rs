@@ -88,6 +88,7 @@ pub(crate) const COMMANDS: &[&[&str]] = &[
     &["lease", "accept"],
     &["lease", "withdraw"],
     &["lease", "inspect"],
+    &["lease", "list"],
     &["lease", "run"],
     &["sim"],
     &["sim", "act"],

@@ -109,6 +109,14 @@ fn resources_of_the_project_are_named_shortly_and_contain_each_other() {
     let text = source["resource"].as_str().expect("a resource").to_owned();
     assert!(text.starts_with("root/root_") && text.ends_with("/path/src"), "{text}");
     project.refused(&["lease", "acquire", "path/src/lib.rs"]);
+    for around in ["path/src/lib.rs", "path/src/a/b"] {
+        let seen = project.json(&["lease", "inspect", around]);
+        assert_eq!((&seen["held"], &seen["in_the_way"][0]["resource"]), (&json!(false), &json!(text)));
+    }
+    project.ok(&["lease", "acquire", "path/a/b"]);
+    let above = project.json(&["lease", "inspect", "path/a"]);
+    assert_eq!(above["in_the_way"][0]["holders"][0]["fence"], 1, "who takes it meets what is below: {above}");
+    assert!(project.ok(&["lease", "inspect", "path/a"]).stdout.contains("above or below"));
     project.ok(&["lease", "acquire", "path/docs"]);
     project.ok(&["lease", "acquire", "workspace@host.example"]);
     assert!(held(&project, &text));
@@ -344,4 +352,28 @@ fn a_run_is_held_by_its_kind_and_change_too() {
     assert_eq!(project.refused(&["lease", "acquire", &run, "--json"]).error()["code"], "lease_held");
     let task = project.json(&["lease", "inspect", "simple/fix-1/task/form"]);
     assert_eq!(task["resource"], json!(format!("run/{run}/task/form")));
+}
+
+#[test]
+fn what_is_held_is_listed_by_pages() {
+    let project = Project::new();
+    assert_eq!(project.json(&["lease", "list"])["items"], json!([]), "without a store too");
+    for name in ["a", "b", "c"] {
+        project.ok(&["lease", "acquire", name, "--shared", "--for", "1h", "--to", &format!("{name}.json")]);
+    }
+    project.ok(&["lease", "acquire", "c", "--shared", "--for", "1h"]);
+    project.ok(&["lease", "interrupt", "--lease", "b.json"]);
+    project.ok(&["lease", "acquire", "d", "--for", "1h"]);
+    let names = |page: &Value| {
+        let items = page["items"].as_array().expect("items");
+        items.iter().map(|item| item["resource"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    let first = project.json(&["lease", "list", "--limit", "2"]);
+    assert_eq!(names(&first), ["name/a", "name/c"]);
+    assert_eq!(first["items"][1]["holders"].as_array().map(Vec::len), Some(2));
+    let rest = project.json(&["lease", "list", "--after", first["next"].as_str().expect("more")]);
+    assert_eq!((names(&rest), &rest["next"]), (vec!["name/d".to_owned()], &Value::Null));
+    assert_eq!(names(&project.json(&["lease", "list", "--newest"])), ["name/d", "name/c", "name/a"]);
+    snapshot("text_lease_list", &project.ok(&["lease", "list"]).all());
+    snapshot("json_lease_list", &pretty(&rest));
 }

@@ -103,7 +103,7 @@ impl Pack for LeaseRow {
 /// The key under which resources that are held are found by what they are a
 /// part of.
 #[must_use]
-pub(super) fn below_key(above: Hash) -> Key {
+pub fn below_key(above: Hash) -> Key {
     Key::of(Index::Below, &[&above.0[..16]])
 }
 

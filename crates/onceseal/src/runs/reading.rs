@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use onceseal_core::code::Code;
 use onceseal_core::id::{RootId, RunId};
-use onceseal_core::journal::{Row, Stored};
-use onceseal_core::json::{self, Limits, Object, Value};
-use onceseal_core::lease::{Holder, LeaseRow, Resource};
+use onceseal_core::journal::{Body, Row, Stored};
+use onceseal_core::lease::{Holder, Resource};
 use onceseal_core::run::{Definition, Life, RunRow};
 use onceseal_core::stream::{StreamId, StreamKind};
 use onceseal_core::time::Timestamp;
@@ -115,22 +114,16 @@ impl RunView {
     }
 }
 
-/// A resource as it is held.
+/// An event of a run, with who asked for it and by which request.
 #[derive(Debug, Clone)]
-pub struct LeaseView {
-    /// The resource.
-    pub resource: Resource,
-    /// Its row.
-    pub row: LeaseRow,
-    /// When this was looked at.
-    pub now: Timestamp,
-}
-
-impl LeaseView {
-    /// Who holds it, in the order in which they took it.
-    pub fn holders(&self) -> impl Iterator<Item = &Holder> {
-        self.row.live(self.now)
-    }
+pub struct RunEvent {
+    /// The event.
+    pub stored: StoredEvent,
+    /// Who asked; `None` if nobody did, as where a lease lapsed, or if that is
+    /// erased.
+    pub by: Option<Principal>,
+    /// The id of the request that it answers.
+    pub request: Option<String>,
 }
 
 impl Control {
@@ -183,32 +176,24 @@ impl Control {
         Ok(view?)
     }
 
-    /// How a resource is held; `None` if it never was.
+    /// The events of a run, oldest first, from this sequence on.
     ///
     /// # Errors
-    /// The store cannot be read, or the row does not decode.
-    pub fn inspect_lease(&self, resource: &Resource) -> Result<Option<LeaseView>, Error> {
-        let now = self.store().now();
-        match self.row(&self.store().tenant().lease(&resource.to_string()))? {
-            Some(Row::Lease(row)) => Ok(Some(LeaseView { resource: resource.clone(), row, now })),
-            _ => Ok(None),
-        }
+    /// The store cannot be read.
+    pub fn run_events(&self, id: RunId, from: u64, limit: usize) -> Result<Vec<RunEvent>, Error> {
+        let events = self.store().read(|snapshot| {
+            let events = snapshot.events(&StreamId::run(id), from, limit)?;
+            events.into_iter().map(|stored| asked_for(snapshot, stored)).collect()
+        });
+        Ok(events?)
     }
 
-    /// The outcome with which the lease of this number was given up, if it was and
-    /// is not too old to be known.
+    /// An event of a run, with who asked for it.
     ///
     /// # Errors
-    /// The store cannot be read, `erased`, or `corrupt`.
-    pub fn lease_outcome(&self, lease: &LeaseView, fence: u64) -> Result<Option<Object>, Error> {
-        let Some(kept) = lease.row.outcomes.iter().find(|kept| kept.fence == fence) else { return Ok(None) };
-        let stream = self.store().tenant().lease(&lease.resource.to_string());
-        let payload = self.store().read(|snapshot| snapshot.payload(&stream, kept.sequence))?;
-        let payload = payload.ok_or_else(|| StoreError::new(Code::Erased))?;
-        match json::read_canonical(&payload.text, &Limits::DATA) {
-            Ok(Value::Object(outcome)) => Ok(Some(outcome)),
-            _ => Err(StoreError::new(Code::Corrupt).into()),
-        }
+    /// The store cannot be read.
+    pub fn run_event(&self, stored: &StoredEvent) -> Result<RunEvent, Error> {
+        Ok(self.store().read(|snapshot| asked_for(snapshot, stored.clone()))?)
     }
 }
 
