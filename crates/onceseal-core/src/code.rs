@@ -265,7 +265,10 @@ codes! {
         "the run's plan has no such task; `onceseal tasks list` lists those it has";
     /// The plan has the task no more.
     TaskClosed = 146 => "task_closed", Never,
-        "a newer plan of the run does not have this task; there is nothing to do for it";
+        "a newer plan of the run does not have this task";
+    /// A task is taken, not its lease.
+    TaskNotTaken = 156 => "task_not_taken", Never,
+        "the lease on a task is had by whoever takes the task, with `onceseal tasks take` or `tasks work`; an operator preempts it, and a handoff passes it on, only while somebody has it";
     /// Who did a task does not say that it is right.
     FactClaimed = 147 => "fact_claimed", Never,
         "whoever worked on a task cannot stand for it; name what checked it in `produced_by`";

@@ -68,6 +68,7 @@ pub(crate) fn plain(refusal: &Refusal) -> CliError {
 fn next(error: CliError, refusal: &Refusal) -> CliError {
     match (refusal.code, refusal.approval) {
         (Code::RunUnknown, _) => error.next("onceseal runs list"),
+        (Code::TaskNotTaken, _) => error.next("onceseal tasks take RUN").next("onceseal tasks list RUN"),
         (Code::RequestIdConflict, _) => error.next("the same command with a new --request, or without one"),
         (Code::PolicyFileOld | Code::PolicyMissing, _) => error.next("onceseal policy apply"),
         (Code::ApprovalPending, Some(id)) => error.next(format!("onceseal approve {id}")),

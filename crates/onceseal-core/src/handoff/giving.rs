@@ -86,12 +86,15 @@ pub(crate) fn prepare(case: &mut Case<'_>, prepare: &PrepareHandoff) -> Result<R
     let stream = case.pinned.tenant.handoff(*receipt);
     let blinded = lease::blinded(case.pinned, resource);
     if let Some(row) = case.view.handoff(&stream)? {
-        return repeated(case, row, stream, blinded, facts);
+        return repeated(case, row, stream, prepare);
     }
     let giver = match heard(case, resource, by)? {
         Ok(said) => said,
         Err(code) => return Ok(code.into()),
     };
+    if lease::is_left(case, resource)? {
+        return Ok(Code::TaskNotTaken.into());
+    }
     let fence = match leases(case, resource)? {
         // Others hold it too, and none of them alone hands it over.
         Some(row) if row.live(case.now).count() > 1 => return Ok(Code::LeaseHeld.into()),
@@ -123,17 +126,23 @@ pub(crate) fn prepare(case: &mut Case<'_>, prepare: &PrepareHandoff) -> Result<R
     Ok(Reply::Done { changed: true })
 }
 
-/// A receipt that was used before: the same is as it was.
+/// A receipt that was used before: the same is as it was, while it can be accepted.
 fn repeated(
     case: &Case<'_>,
     row: &HandoffRow,
     stream: StreamId,
-    resource: Hash,
-    facts: &str,
+    prepare: &PrepareHandoff,
 ) -> Result<Reply, Halt> {
+    let PrepareHandoff { resource, facts, .. } = prepare;
+    let blinded = lease::blinded(case.pinned, resource);
+    let fence = leases(case, resource)?.map_or(0, |lease| lease.fence);
     Ok(match case.view.payload(stream, 1)? {
         None => Code::Erased.into(),
-        Some(payload) if row.resource == resource && payload.text == facts => Reply::Done { changed: false },
+        Some(payload) if row.resource == blinded && payload.text == *facts => match row.state {
+            HandoffState::Prepared if row.fence != fence => Code::HandoffStale.into(),
+            HandoffState::Prepared => Reply::Done { changed: false },
+            HandoffState::Accepted | HandoffState::Withdrawn => Code::HandoffOver.into(),
+        },
         Some(_) => Code::HandoffConflict.into(),
     })
 }
@@ -176,7 +185,10 @@ pub(crate) fn accept(case: &mut Case<'_>, accept: &AcceptHandoff) -> Result<Repl
             Some(_) => {}
         }
     }
-    let given = match lease::hand_over(case, resource, holder, *length)? {
+    if lease::is_left(case, resource)? {
+        return Ok(Code::TaskNotTaken.into());
+    }
+    let given = match lease::hand_over(case, resource, *holder, *length)? {
         Ok(given) => given,
         Err(held) => return Ok(held.into()),
     };

@@ -67,6 +67,9 @@ pub(crate) fn acquire(case: &mut Case<'_>, acquire: &AcquireLease) -> Result<Rep
     if let (Some(own), None) = (own, preempt) {
         return Ok(Reply::Lease(Box::new(now(case, resource, own))));
     }
+    if is_left(case, resource)? || (matches!(resource, Resource::Task(..)) && preempt.is_none()) {
+        return Ok(Code::TaskNotTaken.into());
+    }
     let fence = row.map_or(0, |row| row.fence) + 1;
     let met = met(case, resource)?;
     let blocks = |live: &&Holder| !(live.shared && *shared);
@@ -136,10 +139,14 @@ fn held(row: &LeaseRow, by: Option<&Holder>) -> Option<Refusal> {
     Some(Refusal { held: Some(Box::new(held)), ..Refusal::new(Code::LeaseHeld) })
 }
 
-/// Whether anybody holds a resource.
-pub(crate) fn is_held(case: &Case<'_>, resource: &Resource) -> Result<bool, Halt> {
+/// Whether it is a task that nobody is at. A lease on it would keep it from whoever
+/// takes tasks, and would move nothing on.
+pub(crate) fn is_left(case: &Case<'_>, resource: &Resource) -> Result<bool, Halt> {
+    if !matches!(resource, Resource::Task(..)) {
+        return Ok(false);
+    }
     let row = case.view.lease(&stream(case.pinned, resource))?;
-    Ok(row.is_some_and(|row| row.live(case.now).next().is_some()))
+    Ok(row.is_none_or(|row| row.live(case.now).next().is_none()))
 }
 
 /// What is read of a resource.

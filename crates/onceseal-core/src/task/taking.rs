@@ -56,7 +56,7 @@ pub(crate) fn take(case: &mut Case<'_>, take: &TakeTask) -> Result<Reply, Halt> 
     for most in [NEAREST, FURTHEST] {
         let line = tasks(case, &in_line(*run, most))?;
         let is_all = line.len() < most;
-        match first(case, *run, &working, &line)? {
+        match first(&working, &line) {
             Some((stream, task, id)) => return begin(case, take, stream, &task, id),
             None if is_all => return none(if line.is_empty() { "nothing is queued" } else { "conflicts" }),
             None => {}
@@ -68,29 +68,20 @@ pub(crate) fn take(case: &mut Case<'_>, take: &TakeTask) -> Result<Reply, Halt> 
 /// The first in line that has room beside those at work. Whoever is before it in
 /// line and has none keeps its place: nobody who would be in its way overtakes.
 fn first(
-    case: &Case<'_>,
-    run: RunId,
     working: &[(StreamId, TaskRow)],
     line: &[(StreamId, TaskRow)],
-) -> Result<Option<(StreamId, TaskRow, String)>, Halt> {
+) -> Option<(StreamId, TaskRow, String)> {
     let mut claimed = Claimed::default();
     working.iter().for_each(|(_, task)| claimed.add(&task.claims));
-    let resource = |id: &str| Resource::Task(run, id.to_owned());
     for (stream, task) in line {
         // One whose attempts are spent waits for a person, and nobody for it.
         let Some(id) = task.private.id.clone().filter(|_| task.attempts_left() > 0) else { continue };
         if claimed.has_room_for(&task.claims) {
-            if !lease::is_held(case, &resource(&id))? {
-                return Ok(Some((*stream, task.clone(), id)));
-            }
-            // Somebody holds it without having taken it. However many are held so,
-            // all that is left is asked for at once.
-            let ids = line.iter().filter_map(|(_, task)| task.private.id.as_deref());
-            case.view.all(ids.map(|id| lease::read(case.pinned, &resource(id))))?;
+            return Some((*stream, task.clone(), id));
         }
         claimed.add(&task.claims);
     }
-    Ok(None)
+    None
 }
 
 fn begin(

@@ -103,9 +103,12 @@ fn one_handoff_of_a_resource_is_prepared_and_one_receipt_names_one() {
     assert_eq!(world.withdraw(R1, old.clone()), DONE);
     assert_eq!(world.withdraw(R1, old.clone()), NOTHING);
     assert_eq!(refused(world.accept(R1, NEW)).code, Code::HandoffOver);
-    assert_eq!(world.hand_over(R1, r#"{"at":7}"#, old.clone()), NOTHING, "a receipt is used once");
+    let late = refused(world.hand_over(R1, r#"{"at":7}"#, old.clone()));
+    assert_eq!(late.code, Code::HandoffOver, "a receipt is used once");
     assert_eq!(world.hand_over(R2, "{}", old), DONE);
     held(world.accept(R2, NEW));
+    let late = refused(world.hand_over(R2, "{}", operator()));
+    assert_eq!(late.code, Code::HandoffOver, "somebody has it by this receipt");
     world.check();
 }
 
@@ -117,6 +120,7 @@ fn what_went_elsewhere_since_is_not_handed_over() {
     world.now = world.now + MINUTE + Span::micros(1);
     let other = world.take(OTHER, false);
     assert_eq!(refused(world.accept(R1, NEW)).code, Code::HandoffStale);
+    assert_eq!(refused(world.hand_over(R1, "{}", operator())).code, Code::HandoffStale);
     // It is out of the way of the next one.
     assert_eq!(world.hand_over(R2, "{}", Giver::Holder(other.lease)), DONE);
     assert_eq!(refused(world.accept(R1, NEW)).code, Code::HandoffOver);

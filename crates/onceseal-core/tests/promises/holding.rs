@@ -350,7 +350,7 @@ fn nobody_holds_a_part_of_a_run_that_is_not_there_or_has_ended() {
     let mut world = pay_world();
     let run = world.begin("c");
     let part = Resource::Task(run, "t".to_owned());
-    held(world.take(take(&part, ONE)));
+    assert_eq!(refused(world.take(take(&part, ONE))).code, Code::TaskNotTaken);
     let (to, principal) = (Towards::State("cancelled".to_owned()), Principal::agent("bot"));
     let request = "end".to_owned();
     world.run(Command::Transition(Transition { run, to, code: None, request, principal, under: None }));

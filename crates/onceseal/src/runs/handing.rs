@@ -123,8 +123,9 @@ impl Handing {
     ///
     /// # Errors
     /// `lease_fenced`, `lease_held` where others hold it too, `handoff_prepared`,
-    /// `handoff_conflict`, `facts_invalid`, `not_operator`, or what the store fails
-    /// with.
+    /// `handoff_conflict`, `handoff_over` if it was accepted or withdrawn since,
+    /// `task_not_taken` for a task that nobody is at, `facts_invalid`, `not_operator`, or
+    /// what the store fails with.
     pub async fn prepare(self, facts: Object, by: Giver) -> Result<bool, Error> {
         let Handing { control, resource, receipt, principal, .. } = self;
         let facts = json::canonical(&Value::Object(facts));
@@ -136,8 +137,8 @@ impl Handing {
     ///
     /// # Errors
     /// `handoff_unknown`, `handoff_over`, `handoff_stale`, `lease_held` where somebody
-    /// holds what is above or below, `run_ended`, `out_of_bounds` for a length, or what
-    /// the store fails with.
+    /// holds what is above or below, `run_ended`, `task_not_taken` for a task that nobody
+    /// is at, `out_of_bounds` for a length, or what the store fails with.
     pub async fn accept(self) -> Result<LeaseGuard, Error> {
         let (control, length, again) = (self.control.clone(), self.length, self.holder.is_some());
         let asked = Moment::now(control.store().clock().as_ref());

@@ -84,7 +84,7 @@ impl Leasing {
     ///
     /// # Errors
     /// `lease_held` with who holds it and until when, `run_unknown`, `run_ended`,
-    /// `out_of_bounds` for a length, or what the store fails with.
+    /// `task_not_taken`, `out_of_bounds` for a length, or what the store fails with.
     pub async fn take(self) -> Result<LeaseGuard, Error> {
         let (control, length, again) = (self.control.clone(), self.length, self.holder.is_some());
         let until = from_now(self.wait);
