@@ -19,4 +19,4 @@ pub use row::{Holder, LeasePrivate, LeaseRow, Outcome, Use, below_key, evolve};
 pub use taking::{AcquireLease, Preempt};
 
 pub(crate) use hold::{commit, end_all, holds, interrupt, is_of_run, lapse, renew};
-pub(crate) use taking::{acquire, blinded, hand_over, is_left, now, read, reads};
+pub(crate) use taking::{acquire, blinded, hand_over, is_left, live_of, read, reads};

@@ -12,6 +12,7 @@ use crate::operation::Intent;
 use crate::run;
 use crate::run::event::Answered;
 use crate::stream::StreamId;
+use crate::task::TaskState;
 use crate::time::{Span, Timestamp};
 
 /// The answer to a command.
@@ -165,6 +166,8 @@ pub struct TaskNow {
     pub lease: LeaseNow,
     /// Its id.
     pub task: String,
+    /// Where it stands: running, or validating where its worker had it before.
+    pub state: TaskState,
     /// The phase that it is in.
     pub phase: String,
     /// What it is, as canonical JSON.

@@ -171,7 +171,7 @@ impl Runner {
 
     /// Carries the next task out. Where there is none, whoever died has them.
     fn work(&self, n: u64, run: RunId) {
-        let take = TakeTask { run, holder: self.holder, length: LEASE, principal: principal() };
+        let take = TakeTask { run, holder: self.holder, length: LEASE, again: false, principal: principal() };
         match self.ask(Command::TakeTask(take)) {
             Reply::Task(task) => self.carry_task_out(n, run, &task),
             Reply::Refused(refusal) if refusal.code == Code::NoTask => {

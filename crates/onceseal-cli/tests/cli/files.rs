@@ -163,3 +163,35 @@ fn a_lease_that_could_not_be_printed_is_got_again() {
     assert!(String::from_utf8_lossy(&told.stderr).contains("is in lease.json"), "{told:?}");
     project.ok(&["lease", "renew", "--lease", "lease.json"]);
 }
+
+#[test]
+fn a_task_whose_answer_was_lost_is_taken_again_by_the_same_command() {
+    let project = Project::new();
+    project.ok(&["runs", "start", "simple", "c"]);
+    project.ok(&["runs", "transition", "simple/c", "running"]);
+    fs::write(project.path("plan.json"), r#"{"tasks":[{"id":"a"},{"id":"b"}]}"#).expect("a plan");
+    project.ok(&["tasks", "plan", "simple/c", "1", "plan.json"]);
+    let me = format!("holder_{}", "7".repeat(32));
+    let line = ["tasks", "take", "simple/c", "--for", "1h", "--holder", &me];
+    let lost = project.json(&line);
+    let again = project.json(&[&line[..], &["--to", "lease.json"]].concat());
+    assert_eq!((&again["task"], &again["lease"]["fence"]), (&json!("a"), &lost["lease"]["fence"]));
+    let kept: Value = serde_json::from_str(&project.read("lease.json")).expect("JSON");
+    assert_eq!(kept["token"], lost["lease"]["token"]);
+    project.ok(&[&line[..], &["--to", "lease.json"]].concat());
+    let digest = RECEIPT;
+    project.ok(&[
+        "tasks",
+        "produced",
+        "done",
+        "--evidence",
+        digest,
+        "--lease",
+        "lease.json",
+        "--agent",
+        "me",
+    ]);
+    assert_eq!(project.json(&line)["state"], "validating");
+    project.ok(&["tasks", "passed", "right", "--by", "ci", "--evidence", digest, "--lease", "lease.json"]);
+    assert_eq!(project.json(&line)["task"], "b", "it is at none any more");
+}

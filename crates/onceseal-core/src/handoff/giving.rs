@@ -167,10 +167,8 @@ pub(crate) fn accept(case: &mut Case<'_>, accept: &AcceptHandoff) -> Result<Repl
     match row.state {
         HandoffState::Prepared => {}
         // An answer that was lost is given again.
-        HandoffState::Accepted if row.holder == Some(holder) => {
-            let own =
-                lease.and_then(|lease| lease.live(case.now).find(|live| live.holder == holder).cloned());
-            let own = own.map(|own| lease::now(case, resource, &own));
+        HandoffState::Accepted if row.holder == Some(*holder) => {
+            let own = lease::live_of(case, resource, *holder)?;
             return Ok(own.map_or(Code::HandoffOver.into(), |own| Reply::Lease(Box::new(own))));
         }
         HandoffState::Accepted | HandoffState::Withdrawn => return Ok(Code::HandoffOver.into()),

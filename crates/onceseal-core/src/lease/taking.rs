@@ -149,13 +149,24 @@ pub(crate) fn is_left(case: &Case<'_>, resource: &Resource) -> Result<bool, Halt
     Ok(row.is_none_or(|row| row.live(case.now).next().is_none()))
 }
 
+/// The lease that a holder has on a resource, alone.
+pub(crate) fn live_of(
+    case: &Case<'_>,
+    resource: &Resource,
+    holder: HolderId,
+) -> Result<Option<LeaseNow>, Halt> {
+    let row = case.view.lease(&stream(case.pinned, resource))?;
+    let own = row.and_then(|row| row.live(case.now).find(|live| live.holder == holder && !live.shared));
+    Ok(own.map(|own| now(case, resource, own)))
+}
+
 /// What is read of a resource.
 pub(crate) fn read(pinned: &Pinned, resource: &Resource) -> Read {
     Read::Stream(stream(pinned, resource))
 }
 
 /// A lease, as its holder gets it.
-pub(crate) fn now(case: &Case<'_>, resource: &Resource, of: &Holder) -> LeaseNow {
+fn now(case: &Case<'_>, resource: &Resource, of: &Holder) -> LeaseNow {
     let lease = Lease::of(case.pinned, resource, of.fence, of.holder);
     LeaseNow { lease, shared: of.shared, until: of.until }
 }

@@ -7,13 +7,13 @@ use crate::id::{HolderKey, RunId};
 use crate::journal::{Body, Refs};
 use crate::lease::{self, Resource};
 use crate::limits;
-use crate::reply::{Refusal, Reply, TaskNow};
+use crate::reply::{LeaseNow, Refusal, Reply, TaskNow};
 use crate::run::event::AskedBy;
 use crate::stream::StreamId;
-use crate::task::TaskRow;
 use crate::task::claims::Claimed;
 use crate::task::event::TaskTaken;
 use crate::task::queue::{FURTHEST, NEAREST, at_work, in_line};
+use crate::task::{TaskRow, TaskState};
 use crate::time::Span;
 use crate::view::{Halt, Pinned, Range, Read};
 
@@ -23,7 +23,10 @@ pub struct TakeTask {
     /// The run.
     pub run: RunId,
     /// Who takes it: random for each process.
-    pub holder: HolderKey,
+    pub holder: HolderId,
+    /// Whether a task that this holder is at is given again, and no other: the answer
+    /// may have been lost. A holder that was just drawn is at none.
+    pub again: bool,
     /// The lease on it, unless it is renewed.
     pub length: Span,
     /// Who works on it.
@@ -44,12 +47,17 @@ pub(crate) fn take(case: &mut Case<'_>, take: &TakeTask) -> Result<Reply, Halt> 
     if row.terminal {
         return Ok(Code::RunEnded.into());
     }
+    let working = tasks(case, &at_work(*run))?;
+    if take.again
+        && let Some((stream, task, lease)) = own(case, take, &working)?
+    {
+        return given(case, stream, task, lease);
+    }
     let none = |why: &str| Ok(Refusal { detail: Some(why.to_owned()), ..Refusal::new(Code::NoTask) }.into());
     if case.pinned.definition(row.definition)?.is_idle(&row.state) {
         return none("the run is idle");
     }
     let Some(plan) = case.view.plan(&case.pinned.tenant.plan(*run))? else { return none("no plan") };
-    let working = tasks(case, &at_work(*run))?;
     if working.len() as u64 >= u64::from(plan.capacity) {
         return none("capacity");
     }
@@ -91,20 +99,50 @@ fn begin(
     task: &TaskRow,
     id: String,
 ) -> Result<Reply, Halt> {
-    let TakeTask { run, holder, length, principal } = take;
-    let Some(text) = case.view.payload(stream, task.spec_at)?.map(|payload| payload.text.clone()) else {
+    let TakeTask { run, holder, length, principal, again: _ } = take;
+    if case.view.payload(stream, task.spec_at)?.is_none() {
         return Ok(Code::Erased.into());
-    };
-    let holder = case.pinned.tenant.holder(*holder);
-    let lease = match lease::hand_over(case, &Resource::Task(*run, id.clone()), holder, *length)? {
+    }
+    let lease = match lease::hand_over(case, &Resource::Task(*run, id.clone()), *holder, *length)? {
         Ok(lease) => lease,
         Err(held) => return Ok(held.into()),
     };
     let by = AskedBy { agent: Some(principal.agent.clone()), user: principal.user.clone() };
     let data = TaskTaken { fence: lease.lease.fence, holder };
     case.record(stream, Refs::NONE, Body::TaskTaken(data, by));
-    let phase = task.phase_name().to_owned();
-    Ok(Reply::Task(Box::new(TaskNow { lease, task: id, phase, spec: text })))
+    given(case, stream, task, lease)
+}
+
+/// A task that its worker gets, as it stood before or has just been taken.
+fn given(case: &Case<'_>, stream: StreamId, task: &TaskRow, lease: LeaseNow) -> Result<Reply, Halt> {
+    let payload = case.view.payload(stream, task.spec_at)?;
+    let (Some(payload), Some(id)) = (payload, task.private.id.clone()) else {
+        return Ok(Code::Erased.into());
+    };
+    // What has just been taken is run.
+    let state = if task.state == TaskState::Validating { task.state } else { TaskState::Running };
+    let (phase, spec) = (task.phase_name().to_owned(), payload.text.clone());
+    Ok(Reply::Task(Box::new(TaskNow { lease, task: id, state, phase, spec })))
+}
+
+/// The task that this holder is at, with the lease that it has.
+fn own<'a>(
+    case: &Case<'_>,
+    take: &TakeTask,
+    working: &'a [(StreamId, TaskRow)],
+) -> Result<Option<(StreamId, &'a TaskRow, LeaseNow)>, Halt> {
+    let named = working.iter().filter_map(|(stream, task)| {
+        let resource = Resource::Task(take.run, task.private.id.clone()?);
+        Some((*stream, task, resource))
+    });
+    let named: Vec<_> = named.collect();
+    case.view.all(named.iter().map(|(.., resource)| lease::read(case.pinned, resource)))?;
+    for (stream, task, resource) in named {
+        if let Some(lease) = lease::live_of(case, &resource, take.holder)? {
+            return Ok(Some((stream, task, lease)));
+        }
+    }
+    Ok(None)
 }
 
 /// The tasks of a range.

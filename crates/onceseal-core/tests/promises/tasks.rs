@@ -89,8 +89,14 @@ impl Job<'_> {
     }
 
     pub(crate) fn try_take(&mut self, holder: u8) -> Reply {
-        let (holder, principal) = (HolderKey([holder; 16]), Principal::agent("worker"));
-        self.world.run(Command::TakeTask(TakeTask { run: self.run, holder, length: MINUTE, principal }))
+        let (holder, principal) = (HolderId([holder; 16]), Principal::agent("worker"));
+        self.world.run(Command::TakeTask(TakeTask {
+            run: self.run,
+            holder,
+            length: MINUTE,
+            again: false,
+            principal,
+        }))
     }
 
     #[track_caller]
@@ -272,6 +278,33 @@ fn tasks_that_are_in_each_others_way_do_not_run_together_and_keep_their_order() 
     assert_eq!(next.task, "db-too");
     job.pass(&next);
     assert_eq!(job.take().task, "apart");
+    job.world.check();
+}
+
+#[test]
+fn whoever_asks_again_under_its_name_gets_the_task_that_it_is_at() {
+    let mut job = Job::with(r#"{"tasks":[{"id":"a"},{"id":"b"}]}"#);
+    let again = |job: &mut Job<'_>, holder: u8| {
+        let (holder, principal) = (HolderId([holder; 16]), Principal::agent("worker"));
+        let take = TakeTask { run: job.run, holder, again: true, length: MINUTE, principal };
+        match job.world.run(Command::TakeTask(take)) {
+            Reply::Task(task) => *task,
+            other => panic!("no task: {other:?}"),
+        }
+    };
+    let first = again(&mut job, 1);
+    assert_eq!(again(&mut job, 1), first);
+    let other = again(&mut job, 2);
+    assert_eq!((first.task.as_str(), other.task.as_str()), ("a", "b"));
+    // Also where nothing more is taken, and once it has moved.
+    now(job.to("a", TaskTo::Validating(fact("worker")), &first.lease.lease));
+    job.go("paused");
+    let validating = again(&mut job, 1);
+    assert_eq!((validating.state, &validating.lease.lease), (TaskState::Validating, &first.lease.lease));
+    job.go("running");
+    job.world.now = job.world.now + MINUTE + Span::micros(1);
+    let Reply::Refused(refusal) = job.try_take(3) else { panic!("both are still somebody's") };
+    assert_eq!(refusal.code, Code::NoTask);
     job.world.check();
 }
 

@@ -118,8 +118,13 @@ impl Play {
 
     /// Takes the next task by the rules.
     pub(crate) fn take_alone(&mut self) -> Option<usize> {
-        let take =
-            TakeTask { run: self.run, holder: HolderKey([1; 16]), length: LENGTH, principal: principal() };
+        let take = TakeTask {
+            run: self.run,
+            holder: HolderId([1; 16]),
+            length: LENGTH,
+            again: false,
+            principal: principal(),
+        };
         match self.world.run(Command::TakeTask(take)) {
             Reply::Task(task) => {
                 let number = task.task[1..].parse().expect("a number");

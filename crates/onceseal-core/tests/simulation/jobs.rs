@@ -235,7 +235,7 @@ impl<'r> Jobs<'r> {
     fn take(&mut self, at: usize, faults: bool) -> Holds {
         let (holder, principal) = (self.holder(at), Principal::agent(WORKER));
         let before: Vec<TaskRow> = (0..self.tasks.count()).map(|task| self.task(task)).collect();
-        let take = TakeTask { run: self.run, holder, length: LENGTH, principal };
+        let take = TakeTask { run: self.run, holder, length: LENGTH, again: false, principal };
         let TaskNow { lease, task, .. } = match self.world.run(Command::TakeTask(take)) {
             Reply::Task(now) => *now,
             Reply::Refused(refusal) if refusal.code == Code::NoTask => return Ok(()),

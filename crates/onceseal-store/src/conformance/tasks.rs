@@ -53,8 +53,8 @@ fn planning(run: RunId, revision: u64, document: &str) -> Result<Command, Failur
 }
 
 fn taking(run: RunId, n: u8) -> Command {
-    let (holder, principal) = (HolderKey([n; 16]), Principal::agent("worker"));
-    Command::TakeTask(TakeTask { run, holder, length: MINUTE, principal })
+    let (holder, principal) = (HolderId([n; 16]), Principal::agent("worker"));
+    Command::TakeTask(TakeTask { run, holder, length: MINUTE, again: false, principal })
 }
 
 /// Moves a task on; each move of it is a request of its own.

@@ -76,8 +76,9 @@ impl Taking {
         Taking { length, ..self }
     }
 
-    /// Who takes it, instead of a key drawn at random.
-    pub fn holder(self, holder: HolderKey) -> Taking {
+    /// Who takes it, instead of a holder drawn at random. Whoever is at a task of the
+    /// run under this name gets that one again, and no other.
+    pub fn holder(self, holder: HolderId) -> Taking {
         Taking { holder: Some(holder), ..self }
     }
 
@@ -93,12 +94,12 @@ impl Taking {
     /// `no_task` with why none can be taken now, `run_unknown`, `run_ended`,
     /// `out_of_bounds` for a length, or what the store fails with.
     pub async fn take(self) -> Result<TaskGuard, Error> {
-        let Taking { run, length, .. } = self.clone();
+        let Taking { run, holder, length, .. } = self.clone();
         let (asked, now) = self.waited().await?;
-        let TaskNow { lease, task, phase, spec } = now;
+        let TaskNow { lease, task, state, phase, spec } = now;
         let spec = super::object(&spec)?;
-        let lease = keep(run.control.clone(), lease, length, asked, false);
-        Ok(TaskGuard { run, lease, task, phase, spec, state: TaskState::Running })
+        let lease = keep(run.control.clone(), lease, length, asked, holder.is_some());
+        Ok(TaskGuard { run, lease, task, phase, spec, state })
     }
 
     /// Takes it, and renews nothing: for whoever hands the lease on.
@@ -137,7 +138,8 @@ impl Taking {
     async fn ask_now(&self) -> Result<(Moment, TaskNow), Error> {
         let Taking { run: Run { control, principal, id: run }, holder, length, wait: _ } = self.clone();
         let asked = Moment::now(control.store().clock().as_ref());
-        let take = |holder| Command::TakeTask(TakeTask { run, holder, length, principal });
+        let again = holder.is_some();
+        let take = |holder| Command::TakeTask(TakeTask { run, holder, again, length, principal });
         match accepted(handed_out(&control, holder, take).await?)? {
             Reply::Task(now) => Ok((asked, *now)),
             reply => Err(refused(reply)),

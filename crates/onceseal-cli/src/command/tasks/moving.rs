@@ -37,9 +37,9 @@ pub(crate) struct Take {
     /// Wait so long until there is one to take
     #[arg(long, value_name = "TIME", value_parser = list::span)]
     wait: Option<Span>,
-    /// Who takes it [default: drawn at random]
-    #[arg(long, value_name = "KEY", value_parser = holder)]
-    holder: Option<HolderKey>,
+    /// Who takes it: whoever is at a task of the run under this name gets that one again [default: drawn at random]
+    #[arg(long, value_name = "HOLDER", value_parser = holder)]
+    holder: Option<HolderId>,
     #[command(flatten)]
     kept: Kept,
     #[command(flatten)]
@@ -148,7 +148,7 @@ pub(super) fn take(context: &Context, take: &Take) -> Result<ExitCode, CliError>
 
 /// Hands over a task, and what proves the lease on it.
 fn taken(context: &Context, run: &Run, now: &TaskNow, place: &Place<'_>) -> Result<ExitCode, CliError> {
-    let TaskNow { lease, task, phase, spec } = now;
+    let TaskNow { lease, task, state, phase, spec } = now;
     let again = format!("onceseal tasks take {}", run.id());
     place.write(lease, &again)?;
     let mut proven = proof::object(lease);
@@ -160,6 +160,7 @@ fn taken(context: &Context, run: &Run, now: &TaskNow, place: &Place<'_>) -> Resu
         let mut object = Object::new();
         object.insert("run", run.id().to_string());
         object.insert("task", task.as_str());
+        object.insert("state", state.as_str());
         object.insert("phase", phase.as_str());
         object.insert("spec", spec);
         object.insert("lease", proven);
@@ -167,6 +168,7 @@ fn taken(context: &Context, run: &Run, now: &TaskNow, place: &Place<'_>) -> Resu
         return Ok(ExitCode::SUCCESS);
     }
     let mut rows = vec![
+        ("state", state.to_string()),
         ("phase", phase.clone()),
         ("fence", lease.lease.fence.to_string()),
         ("until", lease.until.to_string()),
@@ -179,7 +181,12 @@ fn taken(context: &Context, run: &Run, now: &TaskNow, place: &Place<'_>) -> Resu
     context.out.note(&match place.file() {
         Some(file) => {
             let file = context.path(file);
-            format!("next: onceseal tasks produced work-done --evidence-file FILE --lease {file}")
+            match state {
+                TaskState::Validating => {
+                    format!("next: onceseal tasks passed FACT --by NAME --evidence-file FILE --lease {file}")
+                }
+                _ => format!("next: onceseal tasks produced work-done --evidence-file FILE --lease {file}"),
+            }
         }
         None => {
             "note: with --to FILE what proves the lease is written as `tasks produced` reads it".to_owned()

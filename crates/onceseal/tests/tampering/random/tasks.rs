@@ -77,8 +77,8 @@ impl World<'_> {
             }
             Working::Take { run, holder } => {
                 let (run, holder, length) =
-                    (chosen(&self.runs, run)?, HolderKey([holder; 16]), Span::minutes(5));
-                return Some(Command::TakeTask(TakeTask { run, holder, length, principal }));
+                    (chosen(&self.runs, run)?, HolderId([holder; 16]), Span::minutes(5));
+                return Some(Command::TakeTask(TakeTask { run, holder, length, again: false, principal }));
             }
             Working::Queue { task, request } => {
                 let (run, task, _) = chosen(&self.tasks, task)?;
