@@ -13,9 +13,11 @@
 //! SIGINT and SIGTERM to the calling process are passed on to the group, and
 //! the program is still waited for, so that how it really ended is known.
 //! SIGTSTP is dropped: an attempt holds a lease and cannot be suspended.
-//! SIGHUP keeps its meaning, so that `nohup` works. The handlers stay for the
-//! rest of the process's life, after which these three signals do nothing
-//! unless somebody else listens.
+//! SIGHUP and other signals that end a process keep their meaning, unless
+//! [`Process::passes_all_on`] says that they are passed on as well; what was ignored
+//! when the process began stays so, and `nohup` works. The handlers stay for the
+//! rest of the process's life, after which these signals do nothing unless somebody
+//! else listens.
 //!
 //! # Terminal
 //! A program in a group of its own cannot read the terminal unless the group
@@ -65,6 +67,7 @@ use std::time::{Duration, Instant};
 use onceseal_core::json::{self, Object};
 
 pub use self::ended::{Ended, SpawnErrorKind, classify};
+pub use self::signals::is_ignored;
 use self::watch::Watch;
 use crate::attempt::Call;
 use crate::executed::{Executed, Failure};
@@ -122,6 +125,10 @@ pub struct Process {
     /// the caller is passed on to it, it gets no terminal and no input, and what
     /// it prints goes to the caller's standard error.
     pub beside_others: bool,
+    /// Whether SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and SIGALRM to the caller are passed on
+    /// too, so that it does not die without its program: for a caller that has nothing
+    /// else to do.
+    pub passes_all_on: bool,
 }
 
 /// A file that a program reads: it belongs to the program once that runs, and
@@ -199,6 +206,7 @@ impl Process {
             cwd: None,
             grace: GRACE_MAX,
             beside_others: false,
+            passes_all_on: false,
         }
     }
 
@@ -325,6 +333,7 @@ impl fmt::Debug for Process {
             .field("cwd", &self.cwd)
             .field("grace", &self.grace)
             .field("beside_others", &self.beside_others)
+            .field("passes_all_on", &self.passes_all_on)
             .finish()
     }
 }

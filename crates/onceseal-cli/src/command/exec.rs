@@ -163,7 +163,7 @@ impl Program {
     fn new(exec: &Exec) -> Program {
         let (program, args) =
             exec.command.split_first().map(|(first, rest)| (first.clone(), rest)).unwrap_or_default();
-        let process = Process { args: args.to_vec(), ..Process::new(program) };
+        let process = Process { args: args.to_vec(), passes_all_on: true, ..Process::new(program) };
         Program {
             process,
             not_executed_on: exec.not_executed_on.iter().copied().collect(),

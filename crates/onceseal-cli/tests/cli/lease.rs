@@ -377,3 +377,38 @@ fn what_is_held_is_listed_by_pages() {
     snapshot("text_lease_list", &project.ok(&["lease", "list"]).all());
     snapshot("json_lease_list", &pretty(&rest));
 }
+
+fn kill(pid: u32, signal: &str) {
+    let sent = std::process::Command::new("kill").args([format!("-{signal}"), pid.to_string()]).status();
+    assert!(sent.expect("kill").success());
+}
+
+#[test]
+fn no_signal_but_sigkill_ends_it_without_its_program() {
+    for signal in ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "ALRM"] {
+        let project = Project::new();
+        let script = format!("trap 'exit 9' {signal}; touch ready; while :; do sleep 0.02; done");
+        let child = running(&project, &["deploy"], &script);
+        until("it listens", || project.path("ready").exists());
+        kill(child.id(), signal);
+        let ended = ran(child.wait_with_output().expect("it ends"));
+        assert_eq!(ended.code, 9, "{signal}: {ended:?}");
+        let last = project.json(&["lease", "inspect", "deploy"]);
+        assert_eq!(last["last_outcome"]["outcome"]["exit"], 9, "{signal}");
+    }
+}
+
+#[test]
+fn what_was_begun_to_outlive_its_terminal_does() {
+    let project = Project::new();
+    let line = "trap '' HUP; exec \"$0\" lease run deploy -- sh -c 'echo $$ > begun; while [ ! -e go ]; do sleep 0.02; done'";
+    let mut shell = project.command(&[]);
+    let mut child = std::process::Command::new("sh");
+    child.args(["-c", line, env!("CARGO_BIN_EXE_onceseal")]).current_dir(project.path("")).env_clear();
+    child.envs(shell.stdin(Stdio::null()).get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a run");
+    until("the program begins", || !project.read("begun").is_empty());
+    kill(child.id(), "HUP");
+    fs::write(project.path("go"), "").expect("written");
+    assert_eq!(ran(child.wait_with_output().expect("it ends")).code, 0);
+}

@@ -3,7 +3,9 @@
 //! Invariant: they are listened to from before the program starts, so none
 //! about it is missed.
 
+use std::future::poll_fn;
 use std::io;
+use std::task::Poll;
 
 use rustix::process::Signal;
 use tokio::signal::unix::{self, SignalKind, signal};
@@ -23,11 +25,31 @@ pub(super) struct Signals {
     interrupt: unix::Signal,
     terminate: unix::Signal,
     suspend: unix::Signal,
+    others: Vec<(Signal, unix::Signal)>,
+}
+
+/// What else ends a process that does not listen to it.
+const OTHERS: [Signal; 5] = [Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2, Signal::ALARM];
+
+/// Whether a signal with this number was ignored when this process began, as by
+/// `nohup`; also where that cannot be known. Whoever listens to it undoes that, and the
+/// programs that it starts are ended by it.
+#[must_use]
+pub fn is_ignored(signal: i32) -> bool {
+    let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return true };
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_none_or(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 impl Signals {
-    pub(super) fn listen() -> io::Result<Self> {
+    pub(super) fn listen(to_all: bool) -> io::Result<Self> {
+        let mut others = Vec::new();
+        for other in OTHERS.into_iter().filter(|other| to_all && !is_ignored(other.as_raw())) {
+            others.push((other, signal(SignalKind::from_raw(other.as_raw()))?));
+        }
         Ok(Self {
+            others,
             child: signal(SignalKind::child())?,
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -37,11 +59,19 @@ impl Signals {
 
     /// The next signal. Losing the future loses no signal.
     pub(super) async fn next(&mut self) -> Heard {
+        let others = &mut self.others;
         loop {
+            let other = poll_fn(|context| {
+                let heard = others
+                    .iter_mut()
+                    .find_map(|(signal, of)| of.poll_recv(context).is_ready().then_some(*signal));
+                heard.map_or(Poll::Pending, Poll::Ready)
+            });
             tokio::select! {
                 _ = self.child.recv() => return Heard::Child,
                 _ = self.interrupt.recv() => return Heard::Forward(Signal::INT),
                 _ = self.terminate.recv() => return Heard::Forward(Signal::TERM),
+                signal = other => return Heard::Forward(signal),
                 // An attempt is not suspended: it holds a lease.
                 _ = self.suspend.recv() => {}
             }

@@ -27,7 +27,7 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn start(process: &Process, deadline: Instant) -> Result<Self, SpawnErrorKind> {
-        let signals = Signals::listen().map_err(|error| SpawnErrorKind::of(&error))?;
+        let signals = Signals::listen(process.passes_all_on).map_err(|error| SpawnErrorKind::of(&error))?;
         if deadline <= Instant::now() {
             return Err(SpawnErrorKind::DeadlinePassed);
         }

@@ -22,7 +22,8 @@ use crate::text::{shell, shown};
 /// The lease is renewed as long as the program runs. If it is lost, since somebody took it or the store could not be
 /// reached for so long, the program is asked to end and killed 5 seconds later. When the program has ended, the lease is
 /// given up with its exit status as the outcome, and this command exits with that status; 128 and the number of a signal
-/// that ended it. If this command itself is killed, the program may go on: it should look at its lease.
+/// that ended it. Signals that would end this command are passed on to the program. If it is killed all the same, the
+/// program may go on: it should look at its lease.
 ///
 /// The program finds its lease in ONCESEAL_LEASE, where `onceseal lease` and `onceseal runs transition` look for it.
 #[derive(Debug, Args)]
@@ -55,7 +56,8 @@ pub(super) fn run(context: &Context, run: Run) -> Result<ExitCode, CliError> {
         let (program, args) =
             run.command.split_first().ok_or_else(|| CliError::usage("a program is needed"))?;
         let told = (proof::VARIABLE.into(), proof::text(lease.lease()).into());
-        let process = Process { args: args.to_vec(), env: vec![told], ..Process::new(program) };
+        let process =
+            Process { args: args.to_vec(), env: vec![told], passes_all_on: true, ..Process::new(program) };
         let ran = process.run_until(lease.lost(), |_| {}).await;
         ended(&mut lease, &ran.ended).await
     })?

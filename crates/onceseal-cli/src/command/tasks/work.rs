@@ -1,14 +1,16 @@
 //! `tasks work`: a worker that runs a program for each task.
 
 use std::ffi::OsString;
+use std::future::poll_fn;
 use std::process::ExitCode;
+use std::task::Poll;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use onceseal::core::code::Code;
 use onceseal::core::json::{Object, Value};
 use onceseal::core::limits;
-use onceseal::process::Ended;
+use onceseal::process::{Ended, is_ignored};
 use onceseal::runs::{Fact, Run, TaskGuard, TaskState};
 use onceseal::{Control, Error};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -38,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// what --failed-check says. Any other exit of the program makes the task retryable, unless one of the lists of exit
 /// codes has it; what is retryable is queued again as often as the plan allows.
 ///
-/// At SIGTERM or SIGINT nothing more is taken; the program is told, and waited for. Exit 0 if everything in the plan is
+/// At SIGTERM, SIGINT, SIGHUP or SIGQUIT nothing more is taken; the program is told, and waited for. Exit 0 if everything in the plan is
 /// verified when it ends, 1 if not.
 #[derive(Debug, Args)]
 #[command(
@@ -129,23 +131,29 @@ pub(super) fn run(context: &Context, work: Work) -> Result<ExitCode, CliError> {
 }
 
 /// Whoever may tell a worker to stop.
-struct Stop([Option<Signal>; 2]);
+struct Stop(Vec<Signal>);
 
 impl Stop {
     fn listen() -> Stop {
-        Stop([SignalKind::terminate(), SignalKind::interrupt()].map(|kind| signal(kind).ok()))
+        let heard =
+            [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup(), SignalKind::quit()];
+        // What somebody had ignored, as `nohup` does, stays so.
+        let wanted = |kind: &SignalKind| !is_ignored(kind.as_raw_value());
+        let kinds = heard.into_iter().filter(wanted);
+        // A worker does not die of what is for its program, also where none runs.
+        for kind in [SignalKind::user_defined1(), SignalKind::user_defined2(), SignalKind::alarm()] {
+            drop(signal(kind));
+        }
+        Stop(kinds.filter_map(|kind| signal(kind).ok()).collect())
     }
 
     /// Waits until it is told to. A system without signals stops it by force.
     async fn told(&mut self) {
-        let [term, int] = &mut self.0;
-        match (term, int) {
-            (Some(term), Some(int)) => tokio::select! {
-                _ = term.recv() => {}
-                _ = int.recv() => {}
-            },
-            _ => std::future::pending().await,
-        }
+        poll_fn(|context| {
+            let told = self.0.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
+            if told { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
     }
 }
 
