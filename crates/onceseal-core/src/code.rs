@@ -265,7 +265,7 @@ codes! {
         "the run's plan has no such task; `onceseal tasks list` lists those it has";
     /// The plan has the task no more.
     TaskClosed = 146 => "task_closed", Never,
-        "a newer plan of the run does not have this task";
+        "a newer plan of the run does not have this task; there is nothing to do for it";
     /// A task is taken, not its lease.
     TaskNotTaken = 156 => "task_not_taken", Never,
         "the lease on a task is had by whoever takes the task, with `onceseal tasks take` or `tasks work`; an operator preempts it, and a handoff passes it on, only while somebody has it";

@@ -94,7 +94,7 @@ pub use onceseal_core::run::{
 };
 pub use onceseal_core::task::{Blocker, Blocking, Fact, PlanRow, TaskRow, TaskState, TaskTo};
 pub use planning::{Planning, Queueing, TaskMoving};
-pub use reading::{ListedRuns, RunEvent, RunFilter, RunView, Stand};
+pub use reading::{ListedRuns, RunFilter, RunView, Stand};
 
 pub use onceseal_store::OwnRows;
 pub use tasks::{InTheWay, ListedTasks, TaskFilter, TaskView};

@@ -12,11 +12,11 @@ use std::process::ExitCode;
 use clap::{ArgGroup, Args, Subcommand};
 use onceseal::core::approval::Identity;
 use onceseal::core::code::Code;
-use onceseal::core::id::{HolderId, RootId};
+use onceseal::core::id::{HolderKey, RootId};
 use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::core::limits;
 use onceseal::core::time::Span;
-use onceseal::runs::{Lease as Proof, LeaseNow, Misnamed, Named, Preempt, Resource, Subject};
+use onceseal::runs::{LeaseNow, Misnamed, Named, Preempt, Resource, Subject};
 use onceseal::{Control, Error};
 
 pub(crate) use self::kept::{Kept, Place};
@@ -220,16 +220,19 @@ impl What {
 fn acquire(context: &Context, acquire: &Acquire) -> Result<ExitCode, CliError> {
     let control = context.work(false)?;
     let resource = acquire.what.resource(&control)?;
-    let mine = |lease: &Proof| lease.resource == resource && acquire.holder == Some(lease.holder);
-    let place = acquire.kept.look(mine)?;
+    let key = drawn(acquire.holder)?;
+    let own = control.store().tenant().holder(key);
+    let place = acquire.kept.look(|lease| lease.resource == resource && lease.holder == own)?;
     let leasing = control.lease(resource.clone()).length(acquire.length.length);
     let leasing = if acquire.shared { leasing.shared() } else { leasing };
-    let leasing = match acquire.holder {
-        Some(holder) => leasing.holder(holder),
-        None => leasing,
-    };
-    let now = wait(leasing.once())?.map_err(|error| refused(error, Some(&acquire.what), &acquire.length))?;
-    taken(context, &now, &place, &format!("onceseal lease acquire {}", shell(&acquire.what.resource)))
+    let now = wait(leasing.holder(key).once())?
+        .map_err(|error| refused(error, Some(&acquire.what), &acquire.length))?;
+    taken(context, &now, &place, &again(&acquire.what, key))
+}
+
+/// What gives a lease again that was taken under a key.
+fn again(what: &What, key: HolderKey) -> String {
+    format!("onceseal lease acquire {} --holder {key}", shell(&what.resource))
 }
 
 /// Why a lease was not given, with what its length may be, and what to look at.
@@ -260,7 +263,7 @@ fn taken(context: &Context, now: &LeaseNow, place: &Place<'_>, again: &str) -> R
         object.remove("token");
     }
     if context.out.is_json() {
-        place.printed(context.out.document(object), now, again)?;
+        place.printed(context.out.document(object), again)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut rows = vec![
@@ -271,7 +274,7 @@ fn taken(context: &Context, now: &LeaseNow, place: &Place<'_>, again: &str) -> R
     let token = object.get("token").and_then(Value::as_text).map(str::to_owned);
     rows.extend(token.map(|token| ("token", token)));
     let resource = shown(&now.lease.resource.to_string());
-    place.printed(context.out.text(&format!("{resource}\n{}", fields(&rows))), now, again)?;
+    place.printed(context.out.text(&format!("{resource}\n{}", fields(&rows))), again)?;
     context.out.note(&match place.file() {
         Some(file) => {
             format!("next: onceseal lease renew --lease {}, then commit or interrupt", context.path(file))
@@ -351,7 +354,7 @@ fn preempt(context: &Context, take: &Take) -> Result<ExitCode, CliError> {
     let now = wait(leasing.holder(key).once())?.map_err(|error| {
         remarks(refused(error, Some(&take.what), &take.length), &[("--reason", Some(take.reason.as_str()))])
     })?;
-    taken(context, &now, &place, &format!("onceseal lease acquire {}", shell(&take.what.resource)))
+    taken(context, &now, &place, &again(&take.what, key))
 }
 
 fn fenced() -> CliError {

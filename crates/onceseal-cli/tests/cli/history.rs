@@ -58,7 +58,7 @@ fn lived() -> (Project, String) {
     project.ok(&["lease", "interrupt", "--lease", "v.json"]);
     deliver("2", "bind-2");
     plan("2", r#"{"id":"docs","attempts":9},{"id":"form","attempts":1},{"id":"new"}"#, "plan-2");
-    project.ok(&["lease", "acquire", &run, "--for", "1h", "--to", "old.json"]);
+    project.ok(&["lease", "acquire", &run, "--for", "1h", "--to", "run.json"]);
     let receipt = format!("sha256:{}", "b".repeat(64));
     let over = ["lease", "hand-over", &run, &receipt, "--facts", "{}", "--reason", "a new host"];
     project.ok(&[&over[..], &["--agent", "bot"]].concat());

@@ -290,9 +290,11 @@ fn a_run_is_watched_to_its_end() {
     let mut next =
         || -> Value { serde_json::from_str(&lines.next().expect("a line").expect("text")).expect("JSON") };
     assert_eq!(next()["kind"], "run.started");
+    assert_eq!(next()["blockers"][0]["code"], "idle:created");
     project.ok(&["runs", "transition", &id, "running", "--request", "m"]);
     let moved = next();
     assert_eq!((&moved["request"], &moved["data"]["to"]), (&json!("m"), &json!("running")));
+    assert_eq!(next()["blockers"], json!([]), "it goes on");
     project.ok(&["runs", "cancel", &id]);
     assert_eq!(next()["data"]["terminal"], true);
     assert!(watch.wait().expect("its end").success());

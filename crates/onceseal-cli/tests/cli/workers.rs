@@ -188,8 +188,8 @@ fn a_program_is_stopped_when_its_task_is_taken_away() {
 #[test]
 fn a_worker_that_is_told_to_stop_tells_its_program_and_takes_nothing_more() {
     let project = planned(&many(2, ""));
-    let worker = begun(&project, &["--json"], "trap 'exit 0' TERM; while :; do sleep 0.05; done");
-    kill(&worker.id().to_string(), "-TERM");
+    let worker = begun(&project, &["--json"], "trap 'exit 0' HUP; while :; do sleep 0.05; done");
+    kill(&worker.id().to_string(), "-HUP");
     let ended = ran(worker.wait_with_output().expect("it ends"));
     assert_eq!((ended.code, &ended.document()["verified"]), (1, &json!(1)), "{ended:?}");
     assert_eq!(task(&project, "t1")["state"], "queued");

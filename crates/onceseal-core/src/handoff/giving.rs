@@ -167,8 +167,8 @@ pub(crate) fn accept(case: &mut Case<'_>, accept: &AcceptHandoff) -> Result<Repl
     match row.state {
         HandoffState::Prepared => {}
         // An answer that was lost is given again.
-        HandoffState::Accepted if row.holder == Some(*holder) => {
-            let own = lease::live_of(case, resource, *holder)?;
+        HandoffState::Accepted if row.holder == Some(holder) => {
+            let own = lease::live_of(case, resource, holder)?;
             return Ok(own.map_or(Code::HandoffOver.into(), |own| Reply::Lease(Box::new(own))));
         }
         HandoffState::Accepted | HandoffState::Withdrawn => return Ok(Code::HandoffOver.into()),
@@ -186,7 +186,7 @@ pub(crate) fn accept(case: &mut Case<'_>, accept: &AcceptHandoff) -> Result<Repl
     if lease::is_left(case, resource)? {
         return Ok(Code::TaskNotTaken.into());
     }
-    let given = match lease::hand_over(case, resource, *holder, *length)? {
+    let given = match lease::hand_over(case, resource, holder, *length)? {
         Ok(given) => given,
         Err(held) => return Ok(held.into()),
     };

@@ -23,7 +23,7 @@ pub struct TakeTask {
     /// The run.
     pub run: RunId,
     /// Who takes it: random for each process.
-    pub holder: HolderId,
+    pub holder: HolderKey,
     /// Whether a task that this holder is at is given again, and no other: the answer
     /// may have been lost. A holder that was just drawn is at none.
     pub again: bool,
@@ -103,7 +103,8 @@ fn begin(
     if case.view.payload(stream, task.spec_at)?.is_none() {
         return Ok(Code::Erased.into());
     }
-    let lease = match lease::hand_over(case, &Resource::Task(*run, id.clone()), *holder, *length)? {
+    let holder = case.pinned.tenant.holder(*holder);
+    let lease = match lease::hand_over(case, &Resource::Task(*run, id.clone()), holder, *length)? {
         Ok(lease) => lease,
         Err(held) => return Ok(held.into()),
     };
@@ -137,8 +138,9 @@ fn own<'a>(
     });
     let named: Vec<_> = named.collect();
     case.view.all(named.iter().map(|(.., resource)| lease::read(case.pinned, resource)))?;
+    let holder = case.pinned.tenant.holder(take.holder);
     for (stream, task, resource) in named {
-        if let Some(lease) = lease::live_of(case, &resource, take.holder)? {
+        if let Some(lease) = lease::live_of(case, &resource, holder)? {
             return Ok(Some((stream, task, lease)));
         }
     }

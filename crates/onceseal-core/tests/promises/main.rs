@@ -23,6 +23,7 @@ mod ending;
 mod endpoints;
 mod handing_over;
 mod hashes;
+mod having;
 mod holding;
 mod operating;
 mod outcomes;

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use onceseal_core::action::Principal;
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
-use onceseal_core::handoff::{AcceptHandoff, Giver, PrepareHandoff};
 use onceseal_core::hash::Hash;
 use onceseal_core::id::{HolderKey, RootId, RunId};
 use onceseal_core::journal::Row;
 use onceseal_core::json::{self, Limits, Value};
-use onceseal_core::lease::{AcquireLease, CommitLease, InterruptLease, Lease, Preempt, Resource};
+use onceseal_core::lease::{CommitLease, InterruptLease, Lease};
 use onceseal_core::reply::{Refusal, Reply, RunNow, TaskNow};
 use onceseal_core::run::{Definition, RunRow, StartRun, Subject, Towards, Transition};
 use onceseal_core::stream::StreamId;
@@ -89,14 +88,9 @@ impl Job<'_> {
     }
 
     pub(crate) fn try_take(&mut self, holder: u8) -> Reply {
-        let (holder, principal) = (HolderId([holder; 16]), Principal::agent("worker"));
-        self.world.run(Command::TakeTask(TakeTask {
-            run: self.run,
-            holder,
-            length: MINUTE,
-            again: false,
-            principal,
-        }))
+        let (holder, principal) = (HolderKey([holder; 16]), Principal::agent("worker"));
+        let take = TakeTask { run: self.run, holder, again: false, length: MINUTE, principal };
+        self.world.run(Command::TakeTask(take))
     }
 
     #[track_caller]
@@ -196,198 +190,6 @@ fn a_task_goes_through_its_phases_by_facts_that_its_worker_does_not_stand_for() 
     assert_eq!(job.pass(&task), "verified");
     let after = refused(job.to("a", TaskTo::Validating(fact("worker")), &lease));
     assert_eq!(after.code, Code::LeaseFenced, "whoever is done holds it no more");
-    job.world.check();
-}
-
-#[test]
-fn one_worker_at_a_time_has_a_task() {
-    let mut job = Job::with(r#"{"tasks":[{"id":"a"}]}"#);
-    let first = job.take();
-    assert_eq!(refused(job.try_take(2)).code, Code::NoTask);
-    job.outlast();
-    // Its lease is over, and nobody said so yet: what it reports is refused.
-    let late = job.to("a", TaskTo::Validating(fact("worker")), &first.lease.lease);
-    assert_eq!(refused(late).code, Code::LeaseFenced);
-    job.sweep("a");
-    assert_eq!(job.state("a"), TaskState::Ready);
-    let second = job.take();
-    assert!(second.lease.lease.fence > first.lease.lease.fence);
-    assert_eq!(job.pass(&second), "verified");
-    job.world.check();
-}
-
-#[test]
-fn an_interrupted_task_goes_before_all_in_line_as_often_as_its_attempts_allow() {
-    let mut job = Job::with(r#"{"capacity":1,"tasks":[{"id":"a","attempts":2},{"id":"b"}]}"#);
-    for _ in 0..3 {
-        assert_eq!(job.take().task, "a");
-        job.outlast();
-        job.sweep("a");
-    }
-    assert_eq!((job.state("a"), job.task("a").attempts_left()), (TaskState::Retryable, 0));
-    let spent = refused(job.queue("a"));
-    assert_eq!(
-        (spent.code, spent.detail.as_deref()),
-        (Code::AttemptsSpent, Some("work operation-interrupted"))
-    );
-    assert_eq!(job.take().task, "b", "the others go on");
-    let run = job.run;
-    let grant = |person: &str| {
-        let (person, reason) = (identity(person), "the host is mended".to_owned());
-        Command::GrantAttempts(GrantAttempts { run, task: "a".to_owned(), person, reason })
-    };
-    assert_eq!(refused(job.world.run(grant("os:somebody"))).code, Code::NotOperator);
-    assert_eq!(job.world.run(grant("os:owner")), Reply::Done { changed: true });
-    assert_eq!(job.world.run(grant("os:owner")), Reply::Done { changed: false });
-    assert_eq!(now(job.queue("a")).answered.state, "queued");
-    job.world.check();
-}
-
-#[test]
-fn tasks_that_are_in_each_others_way_do_not_run_together_and_keep_their_order() {
-    let mut job = Job::with(
-        r#"{"capacity":9,"tasks":[
-        {"id":"writes","writes":["src/a"]},
-        {"id":"below","writes":["src/a/b"]},
-        {"id":"reads-below","reads":["src/a/b/c"]},
-        {"id":"beside","writes":["src/ab"]},
-        {"id":"reader","reads":["docs"]},
-        {"id":"other-reader","reads":["docs/x"]},
-        {"id":"writer","writes":["docs/x/y"]},
-        {"id":"late-reader","reads":["docs/x/y"]},
-        {"id":"db","resources":["db"]},
-        {"id":"db-too","resources":["db"]},
-        {"id":"apart","conflicts":["db-too"]}]}"#,
-    );
-    let mut taken = Vec::new();
-    while let Reply::Task(task) = job.try_take(1) {
-        taken.push(*task);
-    }
-    let ids: Vec<_> = taken.iter().map(|task| task.task.as_str()).collect();
-    // `late-reader` does not overtake `writer`, nor `apart` the one it must not run beside.
-    assert_eq!(ids, ["writes", "beside", "reader", "other-reader", "db"]);
-    assert_eq!(job.none(), "conflicts");
-    job.pass(&taken[0]);
-    assert_eq!(job.take().task, "below");
-    for reader in [2, 3] {
-        job.pass(&taken[reader]);
-    }
-    assert_eq!(job.take().task, "writer");
-    job.pass(&taken[4]);
-    let next = job.take();
-    assert_eq!(next.task, "db-too");
-    job.pass(&next);
-    assert_eq!(job.take().task, "apart");
-    job.world.check();
-}
-
-#[test]
-fn whoever_asks_again_under_its_name_gets_the_task_that_it_is_at() {
-    let mut job = Job::with(r#"{"tasks":[{"id":"a"},{"id":"b"}]}"#);
-    let again = |job: &mut Job<'_>, holder: u8| {
-        let (holder, principal) = (HolderId([holder; 16]), Principal::agent("worker"));
-        let take = TakeTask { run: job.run, holder, again: true, length: MINUTE, principal };
-        match job.world.run(Command::TakeTask(take)) {
-            Reply::Task(task) => *task,
-            other => panic!("no task: {other:?}"),
-        }
-    };
-    let first = again(&mut job, 1);
-    assert_eq!(again(&mut job, 1), first);
-    let other = again(&mut job, 2);
-    assert_eq!((first.task.as_str(), other.task.as_str()), ("a", "b"));
-    // Also where nothing more is taken, and once it has moved.
-    now(job.to("a", TaskTo::Validating(fact("worker")), &first.lease.lease));
-    job.go("paused");
-    let validating = again(&mut job, 1);
-    assert_eq!((validating.state, &validating.lease.lease), (TaskState::Validating, &first.lease.lease));
-    job.go("running");
-    job.world.now = job.world.now + MINUTE + Span::micros(1);
-    let Reply::Refused(refusal) = job.try_take(3) else { panic!("both are still somebody's") };
-    assert_eq!(refusal.code, Code::NoTask);
-    job.world.check();
-}
-
-#[test]
-fn the_lease_on_a_task_is_had_by_whoever_takes_the_task_and_by_nobody_else() {
-    let mut job = Job::with(CHAIN);
-    let (mine, other) = (HolderId([1; 16]), HolderId([9; 16]));
-    let take = |job: &Job, task: &str, holder, preempt| {
-        let resource = Resource::Task(job.run, task.to_owned());
-        AcquireLease { resource, holder, length: MINUTE, shared: false, preempt }
-    };
-    let operator = || Some(Preempt { person: identity("os:owner"), reason: "it hangs".to_owned() });
-    for task in ["a", "b", "nowhere"] {
-        for preempt in [None, operator()] {
-            let take = take(&job, task, other, preempt);
-            let reply = job.world.run(Command::AcquireLease(Box::new(take)));
-            assert_eq!(refused(reply).code, Code::TaskNotTaken, "nobody is at {task}");
-        }
-    }
-    let taken = job.take();
-    let again = take(&job, "a", mine, None);
-    let Reply::Lease(again) = job.world.run(Command::AcquireLease(Box::new(again))) else {
-        panic!("it is the holder's own")
-    };
-    assert_eq!(again.lease, taken.lease.lease);
-    let by_hand = take(&job, "a", other, None);
-    let reply = job.world.run(Command::AcquireLease(Box::new(by_hand)));
-    assert_eq!(refused(reply).code, Code::TaskNotTaken, "nor once its worker is gone");
-    let preempt = take(&job, "a", other, operator());
-    let Reply::Lease(preempted) = job.world.run(Command::AcquireLease(Box::new(preempt))) else {
-        panic!("an operator takes it from whoever has it")
-    };
-    assert_eq!(preempted.lease.fence, taken.lease.lease.fence + 1);
-    job.world.check();
-}
-
-#[test]
-fn a_task_is_handed_over_only_while_somebody_is_at_it() {
-    let mut job = Job::with(CHAIN);
-    let resource = |job: &Job<'_>| Resource::Task(job.run, "a".to_owned());
-    let prepare = |job: &Job<'_>, receipt, by| {
-        let (facts, principal) = ("{}".to_owned(), Principal::agent("bot"));
-        let prepare = PrepareHandoff { resource: resource(job), receipt, facts, by, principal };
-        Command::PrepareHandoff(Box::new(prepare))
-    };
-    let accept = |job: &Job<'_>, receipt| {
-        let (holder, length, principal) = (HolderId([7; 16]), MINUTE, Principal::agent("next"));
-        Command::AcceptHandoff(AcceptHandoff { resource: resource(job), receipt, holder, length, principal })
-    };
-    let operator = Giver::Operator { person: identity("os:owner"), reason: "it hangs".to_owned() };
-    let early = prepare(&job, Hash([1; 32]), operator);
-    assert_eq!(refused(job.world.run(early)).code, Code::TaskNotTaken);
-    let lease = job.take().lease.lease;
-    let over = prepare(&job, Hash([2; 32]), Giver::Holder(lease.clone()));
-    assert_eq!(job.world.run(over), Reply::Done { changed: true });
-    job.world.run(Command::InterruptLease(InterruptLease { lease }));
-    let late = accept(&job, Hash([2; 32]));
-    assert_eq!(refused(job.world.run(late)).code, Code::TaskNotTaken, "nobody is at it any more");
-    job.world.check();
-}
-
-#[test]
-fn no_more_run_together_than_the_plan_says() {
-    let mut job = Job::with(r#"{"capacity":2,"tasks":[{"id":"a"},{"id":"b"},{"id":"c"}]}"#);
-    let (first, _) = (job.take(), job.take());
-    assert_eq!(job.none(), "capacity");
-    job.pass(&first);
-    assert_eq!(job.take().task, "c");
-    job.world.check();
-}
-
-#[test]
-fn no_task_is_taken_while_its_run_is_idle_and_none_moves_once_it_has_ended() {
-    let mut job = Job::with(CHAIN);
-    job.go("paused");
-    assert_eq!(job.none(), "the run is idle");
-    job.go("running");
-    let task = job.take();
-    job.go("cancelled");
-    assert_eq!(refused(job.try_take(1)).code, Code::RunEnded);
-    let late = job.to("a", TaskTo::Validating(fact("worker")), &task.lease.lease);
-    assert_eq!(refused(late).code, Code::RunEnded);
-    assert_eq!(refused(job.plan(2, CHAIN)).code, Code::RunEnded);
     job.world.check();
 }
 

@@ -2,14 +2,12 @@
 
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
-use onceseal_core::id::HolderKey;
-use onceseal_core::lease::{AcquireLease, Resource};
 use onceseal_core::reply::Reply;
 use onceseal_core::task::{GrantAttempts, TaskState, TaskTo};
 
 use crate::calls::identity;
 use crate::refused;
-use crate::tasks::{CHAIN, Job, MINUTE, fact, now};
+use crate::tasks::{CHAIN, Job, fact, now};
 
 #[test]
 fn a_task_waits_for_all_that_it_depends_on() {
@@ -104,21 +102,6 @@ fn tasks_that_are_in_each_others_way_do_not_run_together_and_keep_their_order() 
     assert_eq!(next.task, "db-too");
     job.pass(&next);
     assert_eq!(job.take().task, "apart");
-    job.world.check();
-}
-
-/// Whoever looks for a task must not be kept from it by what others hold.
-#[test]
-fn however_many_tasks_somebody_holds_before_they_are_taken_the_next_one_is_found() {
-    let tasks: Vec<_> = (0..40).map(|at| format!(r#"{{"id":"t{at}"}}"#)).collect();
-    let mut job = Job::with(&format!(r#"{{"capacity":9,"tasks":[{}]}}"#, tasks.join(",")));
-    for at in 0..39 {
-        let (resource, holder) = (Resource::Task(job.run, format!("t{at}")), HolderKey([9; 16]));
-        let take = AcquireLease { resource, holder, length: MINUTE, shared: false, preempt: None };
-        assert!(matches!(job.world.run(Command::AcquireLease(Box::new(take))), Reply::Lease(_)));
-    }
-    assert_eq!(job.take().task, "t39");
-    assert_eq!(job.none(), "conflicts");
     job.world.check();
 }
 

@@ -120,7 +120,7 @@ impl Play {
     pub(crate) fn take_alone(&mut self) -> Option<usize> {
         let take = TakeTask {
             run: self.run,
-            holder: HolderId([1; 16]),
+            holder: HolderKey([1; 16]),
             length: LENGTH,
             again: false,
             principal: principal(),

@@ -53,7 +53,7 @@ fn planning(run: RunId, revision: u64, document: &str) -> Result<Command, Failur
 }
 
 fn taking(run: RunId, n: u8) -> Command {
-    let (holder, principal) = (HolderId([n; 16]), Principal::agent("worker"));
+    let (holder, principal) = (HolderKey([n; 16]), Principal::agent("worker"));
     Command::TakeTask(TakeTask { run, holder, length: MINUTE, again: false, principal })
 }
 

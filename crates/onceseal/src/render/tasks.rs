@@ -105,7 +105,7 @@ pub(crate) fn task_moment(row: &TaskRow) -> Value {
         ("phase", text(row.phase_name())),
         ("code", optional(row.code.as_ref())),
         ("attempts_left", number(row.attempts_left().into())),
-        ("worker", optional(row.private.worker.as_ref())),
+        ("worker", optional(row.private.workers.first())),
         ("spec", text(row.spec)),
     ])
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onceseal_core::code::Code;
 use onceseal_core::id::{RootId, RunId};
-use onceseal_core::journal::{Body, Row, Stored};
+use onceseal_core::journal::{Row, Stored};
 use onceseal_core::lease::{Holder, Resource};
 use onceseal_core::run::{Definition, Life, RunRow};
 use onceseal_core::stream::{StreamId, StreamKind};
@@ -114,18 +114,6 @@ impl RunView {
     }
 }
 
-/// An event of a run, with who asked for it and by which request.
-#[derive(Debug, Clone)]
-pub struct RunEvent {
-    /// The event.
-    pub stored: StoredEvent,
-    /// Who asked; `None` if nobody did, as where a lease lapsed, or if that is
-    /// erased.
-    pub by: Option<Principal>,
-    /// The id of the request that it answers.
-    pub request: Option<String>,
-}
-
 impl Control {
     /// A page of runs: as many as are asked for, if there are so many.
     ///
@@ -174,26 +162,6 @@ impl Control {
             Ok(Some(RunView { id, sequence, row, definition, holder, lapsed }))
         });
         Ok(view?)
-    }
-
-    /// The events of a run, oldest first, from this sequence on.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn run_events(&self, id: RunId, from: u64, limit: usize) -> Result<Vec<RunEvent>, Error> {
-        let events = self.store().read(|snapshot| {
-            let events = snapshot.events(&StreamId::run(id), from, limit)?;
-            events.into_iter().map(|stored| asked_for(snapshot, stored)).collect()
-        });
-        Ok(events?)
-    }
-
-    /// An event of a run, with who asked for it.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn run_event(&self, stored: &StoredEvent) -> Result<RunEvent, Error> {
-        Ok(self.store().read(|snapshot| asked_for(snapshot, stored.clone()))?)
     }
 }
 

@@ -78,7 +78,7 @@ impl Taking {
 
     /// Who takes it, instead of a holder drawn at random. Whoever is at a task of the
     /// run under this name gets that one again, and no other.
-    pub fn holder(self, holder: HolderId) -> Taking {
+    pub fn holder(self, holder: HolderKey) -> Taking {
         Taking { holder: Some(holder), ..self }
     }
 

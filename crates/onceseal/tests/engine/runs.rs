@@ -117,7 +117,8 @@ async fn a_design_begins_without_a_name_and_is_found_by_it_later() {
     assert!(run.bind_change("add-login").request("b").send().await.expect("answered").replayed);
     let found = runs.find("design", &Subject::Change("add-login".into())).await.expect("readable");
     assert_eq!(found.expect("there").id(), run.id());
-    assert!(runs.find("design", &Subject::Provisional(digest)).await.expect("readable").is_none());
+    let begun = runs.find("design", &Subject::Provisional(digest)).await.expect("readable");
+    assert_eq!(begun.expect("there").id(), run.id(), "by what it was begun with, too");
     assert_eq!(code(run.bind_change("other").send().await), "change_bound");
 }
 

@@ -119,7 +119,7 @@ fn tasks(control: &Control) {
     let (plan, request) = (Arc::new(Plan::compile(&document).expect("a plan")), "p1".to_owned());
     let set = PlanTasks { run, revision: 1, plan, request, principal: principal.clone(), under: None };
     control.store().run(Command::PlanTasks(Box::new(set))).expect("planned");
-    let (holder, length) = (HolderId([1; 16]), Span::hours(1));
+    let (holder, length) = (HolderKey([1; 16]), Span::hours(1));
     let take = TakeTask { run, holder, length, again: false, principal };
     let taken = control.store().run(Command::TakeTask(take)).expect("an answer");
     assert!(matches!(taken, Reply::Task(_)), "{taken:?}");

@@ -9,7 +9,7 @@ use onceseal::core::hash::Hash;
 use onceseal::core::id::HolderKey;
 use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::core::limits;
-use onceseal::runs::{Giver, Handing, Lease, Resource};
+use onceseal::runs::{Giver, Handing, Resource};
 use onceseal::{Control, Error, render};
 
 use super::{Kept, Length, What, drawn, fenced, holder, proof, refused, taken};
@@ -136,10 +136,10 @@ pub(super) fn hand_over(context: &Context, over: &HandOver) -> Result<ExitCode, 
 pub(super) fn accept(context: &Context, accept: &Accept) -> Result<ExitCode, CliError> {
     let control = context.answer()?.ok_or_else(|| CliError::missing(Code::HandoffUnknown))?;
     let resource = accept.what.resource(&control)?;
-    let mine = |lease: &Lease| lease.resource == resource && accept.holder == Some(lease.holder);
-    let place = accept.kept.look(mine)?;
-    let handing = control.handoff(resource.clone(), accept.receipt).by(accept.who.principal());
     let key = drawn(accept.holder)?;
+    let own = control.store().tenant().holder(key);
+    let place = accept.kept.look(|lease| lease.resource == resource && lease.holder == own)?;
+    let handing = control.handoff(resource.clone(), accept.receipt).by(accept.who.principal());
     let accepting = handing.clone().length(accept.length.length).holder(key);
     let now = wait(accepting.accept_once())?.map_err(|error| match error.code() {
         code if code == Code::OutOfBounds.as_str() || code == Code::LeaseHeld.as_str() => {
@@ -151,7 +151,8 @@ pub(super) fn accept(context: &Context, accept: &Accept) -> Result<ExitCode, Cli
     if let Some(facts) = facts.filter(|_| !context.out.is_json()) {
         context.out.note(&format!("facts: {}", literal(&facts.into())));
     }
-    let again = format!("onceseal lease accept {} {}", shell(&accept.what.resource), accept.receipt);
+    let (resource, receipt) = (shell(&accept.what.resource), accept.receipt);
+    let again = format!("onceseal lease accept {resource} {receipt} --holder {key}");
     taken(context, &now, &place, &again)
 }
 

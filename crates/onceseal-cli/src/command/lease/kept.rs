@@ -78,7 +78,7 @@ impl Place<'_> {
         let mut object = proof::object(now);
         object.insert("schema", SCHEMA);
         let text = json::canonical(&object.into()) + "\n";
-        self.put(path, text.as_bytes()).map_err(|error| recoverable(unwritten(path, &error), now, again))
+        self.put(path, text.as_bytes()).map_err(|error| recoverable(unwritten(path, &error), again))
     }
 
     fn put(&self, path: &Path, content: &[u8]) -> io::Result<()> {
@@ -104,26 +104,20 @@ impl Place<'_> {
 
     /// What becomes of an answer that could not be printed: without a file nobody has
     /// what proves the lease.
-    pub(crate) fn printed(
-        &self,
-        printed: Result<(), CliError>,
-        now: &LeaseNow,
-        again: &str,
-    ) -> Result<(), CliError> {
+    pub(crate) fn printed(&self, printed: Result<(), CliError>, again: &str) -> Result<(), CliError> {
         printed.map_err(|error| match self.file {
             Some(path) => error.because(format!("what proves the lease is in {}", named(path))),
-            None => recoverable(error, now, again),
+            None => recoverable(error, again),
         })
     }
 }
 
 /// A lease that nobody can use, and how it is got again.
-fn recoverable(error: CliError, now: &LeaseNow, again: &str) -> CliError {
+fn recoverable(error: CliError, again: &str) -> CliError {
     error
         .aloud()
         .because("the resource is held until the lease ends by itself")
-        .about("holder", now.lease.holder.to_string())
-        .next(format!("{again} --holder {} gives the same lease", now.lease.holder))
+        .next(format!("{again} gives the same lease"))
 }
 
 fn parent(path: &Path) -> &Path {

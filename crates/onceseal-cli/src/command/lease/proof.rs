@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use onceseal::core::hash::{read_hex, write_hex};
-use onceseal::core::id::{HolderId, HolderKey};
+use onceseal::core::id::HolderId;
 use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::runs::{Lease, LeaseNow, Resource};
 

@@ -13,7 +13,7 @@ use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::core::time::Span;
 use onceseal::runs::{Fact, Lease, Resource, Run, TaskNow, TaskState, TaskTo};
 
-use crate::command::lease::{Kept, Length, Place, Proven, holder, proof, refused};
+use crate::command::lease::{Kept, Length, Place, Proven, drawn, holder, proof, refused};
 use crate::command::list;
 use crate::command::runs::{Asking, Which, Who, digest, earlier, find, unknown};
 use crate::context::{Context, wait};
@@ -37,9 +37,9 @@ pub(crate) struct Take {
     /// Wait so long until there is one to take
     #[arg(long, value_name = "TIME", value_parser = list::span)]
     wait: Option<Span>,
-    /// Who takes it: whoever is at a task of the run under this name gets that one again [default: drawn at random]
-    #[arg(long, value_name = "HOLDER", value_parser = holder)]
-    holder: Option<HolderId>,
+    /// Who takes it: whoever is at a task of the run and names the key under which it was taken gets that one again, so keep it to yourself [default: drawn at random]
+    #[arg(long, value_name = "KEY", value_parser = holder)]
+    holder: Option<HolderKey>,
     #[command(flatten)]
     kept: Kept,
     #[command(flatten)]
@@ -127,12 +127,13 @@ pub(super) fn take(context: &Context, take: &Take) -> Result<ExitCode, CliError>
     let control = context.answer()?.ok_or_else(unknown)?;
     let run = find(&control.runs().by(take.who.principal()), &take.which)?;
     let of_run = |lease: &Lease| matches!(lease.resource, Resource::Task(of, _) if of == run.id());
-    let place = take.kept.look(|lease| of_run(lease) && take.holder == Some(lease.holder))?;
+    let key = drawn(take.holder)?;
+    let own = control.store().tenant().holder(key);
+    let place = take.kept.look(|lease| of_run(lease) && lease.holder == own)?;
     let mut taking = run.take().length(take.length.length);
     if let Some(patience) = take.wait {
         taking = taking.wait(patience.to_std());
     }
-    let key = drawn(take.holder)?;
     taking = taking.holder(key);
     let now = wait(taking.once())?.map_err(|error| {
         let error = refused(error, None, &take.length).about("run", run.id().to_string());
@@ -143,14 +144,20 @@ pub(super) fn take(context: &Context, take: &Take) -> Result<ExitCode, CliError>
             false => error,
         }
     })?;
-    taken(context, &run, &now, &place)
+    let again = format!("onceseal tasks take {} --holder {key}", run.id());
+    taken(context, &run, &now, &place, &again)
 }
 
 /// Hands over a task, and what proves the lease on it.
-fn taken(context: &Context, run: &Run, now: &TaskNow, place: &Place<'_>) -> Result<ExitCode, CliError> {
+fn taken(
+    context: &Context,
+    run: &Run,
+    now: &TaskNow,
+    place: &Place<'_>,
+    again: &str,
+) -> Result<ExitCode, CliError> {
     let TaskNow { lease, task, state, phase, spec } = now;
-    let again = format!("onceseal tasks take {}", run.id());
-    place.write(lease, &again)?;
+    place.write(lease, again)?;
     let mut proven = proof::object(lease);
     if place.file().is_some() {
         proven.remove("token");
@@ -164,7 +171,7 @@ fn taken(context: &Context, run: &Run, now: &TaskNow, place: &Place<'_>) -> Resu
         object.insert("phase", phase.as_str());
         object.insert("spec", spec);
         object.insert("lease", proven);
-        place.printed(context.out.document(object), lease, &again)?;
+        place.printed(context.out.document(object), again)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut rows = vec![
@@ -177,7 +184,7 @@ fn taken(context: &Context, run: &Run, now: &TaskNow, place: &Place<'_>) -> Resu
     let token = proven.get("token").and_then(Value::as_text).map(str::to_owned);
     rows.extend(token.map(|token| ("token", token)));
     rows.push(("is", literal(&spec)));
-    place.printed(context.out.text(&format!("{}\n{}", shown(task), fields(&rows))), lease, &again)?;
+    place.printed(context.out.text(&format!("{}\n{}", shown(task), fields(&rows))), again)?;
     context.out.note(&match place.file() {
         Some(file) => {
             let file = context.path(file);

@@ -77,7 +77,7 @@ impl World<'_> {
             }
             Working::Take { run, holder } => {
                 let (run, holder, length) =
-                    (chosen(&self.runs, run)?, HolderId([holder; 16]), Span::minutes(5));
+                    (chosen(&self.runs, run)?, HolderKey([holder; 16]), Span::minutes(5));
                 return Some(Command::TakeTask(TakeTask { run, holder, length, again: false, principal }));
             }
             Working::Queue { task, request } => {
