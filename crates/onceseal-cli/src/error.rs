@@ -13,6 +13,7 @@ use onceseal::store::StoreError;
 use onceseal::store::place::PlaceError;
 
 use crate::codes;
+use crate::files;
 use crate::text::shown;
 
 /// Exit status: refused, blocked, unknown or broken.
@@ -147,8 +148,12 @@ impl CliError {
 
     /// Names the store's file.
     pub(crate) fn of_store(self, database: &Path) -> CliError {
+        let error = match files::room(database) {
+            Some(why) if self.is(Code::StoreFailed) || self.is(Code::CommitUnknown) => self.because(why),
+            _ => self,
+        };
         let database = database.display().to_string();
-        self.because(format!("the store is {database}")).about("file", database)
+        error.because(format!("the store is {database}")).about("file", database)
     }
 
     /// What it is and what happened, on one line.

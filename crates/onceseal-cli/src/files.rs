@@ -55,6 +55,19 @@ pub(crate) fn why(error: &io::Error) -> String {
     }
 }
 
+/// Why nothing could be written beside this file, if that can be seen.
+pub(crate) fn room(file: &Path) -> Option<String> {
+    /// Less than a store needs to be opened.
+    const LITTLE: u64 = 256 * 1024;
+    let most = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
+    let found = rustix::fs::statvfs(file.parent()?).ok()?;
+    match most {
+        _ if found.f_bavail.saturating_mul(found.f_frsize) < LITTLE => Some("the disk is full".to_owned()),
+        Some(most) => Some(format!("no file may have more than {most} bytes here; see `ulimit -f`")),
+        None => None,
+    }
+}
+
 /// What stands at a name and is no regular file.
 pub(crate) fn noun(kind: fs::FileType) -> &'static str {
     match () {

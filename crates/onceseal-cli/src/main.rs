@@ -29,7 +29,20 @@ use out::Out;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// A file that may not get longer is an error to be told, and no end without a word.
+/// Where the system has no such signal there is nothing to be done.
+fn outlive_limits() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+    if let Ok(runtime) = runtime {
+        let _inside = runtime.enter();
+        let kind = tokio::signal::unix::SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+        // Once listened to it ends nothing any more, and programs that are started have it as it was.
+        drop(tokio::signal::unix::signal(kind));
+    }
+}
+
 fn main() -> ExitCode {
+    outlive_limits();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),

@@ -1,5 +1,7 @@
 //! What a store itself can fail with. What a rule refuses is a reply instead.
 
+use std::io::ErrorKind;
+
 use onceseal_core::code::Code;
 use onceseal_core::pack::Corrupt;
 
@@ -52,11 +54,28 @@ impl From<rusqlite::Error> for StoreError {
             _ => Code::StoreFailed,
         };
         // SQLite's own name of the failure: messages may quote SQL or paths.
-        let detail =
-            error.sqlite_error().map_or_else(|| "database".to_owned(), |error| format!("{:?}", error.code));
+        let detail = error.sqlite_error().map_or_else(|| "database".to_owned(), name);
         StoreError::with(code, detail)
     }
 }
+
+/// What failed, in words where a person can do something about it.
+fn name(error: &rusqlite::ffi::Error) -> String {
+    use rusqlite::ffi;
+    let words = match (error.code, error.extended_code) {
+        (rusqlite::ErrorCode::DiskFull, _) => FULL,
+        (_, ffi::SQLITE_IOERR_SHMSIZE | ffi::SQLITE_IOERR_SHMOPEN | ffi::SQLITE_IOERR_SHMMAP) => {
+            "no room for the index of the log, as on a full disk"
+        }
+        (_, ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_TRUNCATE) => "it cannot be written",
+        (_, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => "it cannot be written to disk",
+        (_, ffi::SQLITE_IOERR_READ | ffi::SQLITE_IOERR_SHORT_READ) => "it cannot be read",
+        (code, _) => return format!("{code:?}"),
+    };
+    words.to_owned()
+}
+
+const FULL: &str = "the disk is full";
 
 const fn is_unreadable(error: &rusqlite::Error) -> bool {
     use rusqlite::Error as E;
@@ -72,7 +91,8 @@ const fn is_unreadable(error: &rusqlite::Error) -> bool {
 impl From<std::io::Error> for StoreError {
     fn from(error: std::io::Error) -> StoreError {
         match error.kind() {
-            std::io::ErrorKind::TimedOut => StoreError::new(Code::StoreBusy),
+            ErrorKind::TimedOut => StoreError::new(Code::StoreBusy),
+            ErrorKind::StorageFull => StoreError::with(Code::StoreFailed, FULL),
             kind => StoreError::with(Code::StoreFailed, kind.to_string()),
         }
     }
@@ -81,5 +101,26 @@ impl From<std::io::Error> for StoreError {
 impl From<PlaceError> for StoreError {
     fn from(error: PlaceError) -> StoreError {
         StoreError::with(Code::StoreFailed, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_in_words() {
+        for (extended, words) in [
+            (rusqlite::ffi::SQLITE_FULL, FULL),
+            (rusqlite::ffi::SQLITE_IOERR_SHMSIZE, "as on a full disk"),
+            (rusqlite::ffi::SQLITE_IOERR_WRITE, "cannot be written"),
+        ] {
+            let error = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(extended), None);
+            let told = StoreError::from(error);
+            assert_eq!(told.code(), Code::StoreFailed);
+            assert!(told.to_string().contains(words), "{told}");
+        }
+        let told = StoreError::from(std::io::Error::from(ErrorKind::StorageFull));
+        assert!(told.to_string().contains(FULL), "{told}");
     }
 }

@@ -186,3 +186,24 @@ fn a_task_whose_answer_was_lost_is_taken_again_by_the_same_command() {
     project.ok(&["tasks", "passed", "right", "--by", "ci", "--evidence", digest, "--lease", "lease.json"]);
     assert_eq!(project.json(&line)["task"], "b", "it is at none any more");
 }
+
+#[test]
+fn a_file_that_may_not_get_longer_is_told_of() {
+    let project = Project::new();
+    project.ok(&["lease", "acquire", "deploy"]);
+    let mut command = project.command(&[]);
+    let line = "ulimit -f 16; exec \"$0\" lease acquire other --json";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line, env!("CARGO_BIN_EXE_onceseal")]).current_dir(project.path("")).env_clear();
+    shell.envs(
+        command
+            .stdin(std::process::Stdio::null())
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    let refused = crate::base::ran(shell.output().expect("a run"));
+    let error = refused.error();
+    assert_eq!(error["code"], "store_failed", "{refused:?}");
+    assert!(error["why"].as_str().expect("why").contains("ulimit -f"), "{error}");
+    assert_eq!(fence(&project, "other"), json!(0), "nothing was recorded");
+}

@@ -17,6 +17,9 @@ const CAPACITY: u32 = 256;
 /// Where nothing is said, as many as a person can follow.
 const DEFAULT_CAPACITY: u32 = 4;
 
+/// Tasks of a cycle that are named: whoever mends one needs no more of it.
+const NAMED: usize = 8;
+
 /// The tasks of a run for one delivery revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
@@ -47,6 +50,12 @@ impl Plan {
             }
         };
         let tasks = match document.get("tasks") {
+            Some(Value::List(tasks)) if tasks.is_empty() => {
+                return Err(DocumentError::new(
+                    "tasks",
+                    "must have a task: a plan is final for its revision",
+                ));
+            }
             Some(Value::List(tasks)) if tasks.len() <= TASKS => tasks,
             Some(Value::List(_)) => {
                 return Err(DocumentError::new("tasks", format!("has more than {TASKS} tasks")));
@@ -128,7 +137,12 @@ fn ordered(tasks: &[Spec], dependencies: &[Vec<usize>]) -> Read<Vec<usize>> {
         None => Ok(order),
         Some(start) => {
             let cycle = cycle(start, dependencies, &missing);
-            let names: Vec<_> = cycle.iter().map(|at| tasks[*at].id.as_str()).collect();
+            let mut names: Vec<_> = cycle.iter().map(|at| tasks[*at].id.as_str()).collect();
+            let more = names.len().saturating_sub(NAMED);
+            let left_out = format!("… {more} more …");
+            if more > 0 {
+                names.splice(NAMED - 1..names.len() - 1, [left_out.as_str()]);
+            }
             let problem = format!("depends on itself: {}", names.join(" > "));
             Err(DocumentError::new(format!("tasks[{}].depends_on", cycle[0]), problem))
         }

@@ -79,7 +79,7 @@ fn a_plan_is_set_once_for_a_revision_and_revisions_only_grow() {
     let events = job.world.events.len();
     now(job.plan(3, CHAIN));
     assert_eq!(job.world.events.len(), events + 1, "nothing but the request");
-    assert_eq!(refused(job.plan(3, r#"{"tasks":[]}"#)).code, Code::PlanConflict);
+    assert_eq!(refused(job.plan(3, r#"{"tasks":[{"id":"z"}]}"#)).code, Code::PlanConflict);
     assert_eq!(refused(job.plan(2, CHAIN)).code, Code::DeliveryOld);
     for revision in [0, 1 << 53] {
         assert_eq!(refused(job.plan(revision, CHAIN)).code, Code::OutOfBounds);

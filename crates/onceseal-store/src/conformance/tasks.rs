@@ -232,9 +232,10 @@ fn a_new_plan_stops_what_changed_and_keeps_what_did_not(subject: &dyn Subject) -
     ensure_eq!(row(&world, id, "t3")?.state, TaskState::Queued, "it waits for its turn");
     ensure_eq!(row(&world, id, "t1")?.state, TaskState::Verified, "what is done stays done");
     ensure_eq!(finish(&world, id, kept)?, "verified", "what did not change goes on");
-    run(world.command(planning(id, 3, r#"{"tasks":[]}"#)?)?)?;
+    run(world.command(planning(id, 3, r#"{"tasks":[{"id":"new"}]}"#)?)?)?;
     ensure_eq!(row(&world, id, "t59")?.state, TaskState::Closed, "what is gone is closed");
-    ensure_eq!(task(world.command(taking(id, 2))?)?, None, "nobody takes it");
+    ensure_eq!(taken(&world, id, 2)?.task, "new", "what is there is taken");
+    ensure_eq!(task(world.command(taking(id, 2))?)?, None, "nobody takes what is gone");
     Ok(())
 }
 

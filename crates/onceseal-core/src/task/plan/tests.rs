@@ -12,6 +12,12 @@ fn compiled(text: &str) -> Result<Plan, DocumentError> {
     }
 }
 
+/// Tasks of which each waits for the next, and the last for the first.
+fn ring(size: usize) -> String {
+    let task = |at: usize| format!(r#"{{"id":"r{at}","depends_on":["r{}"]}}"#, (at + 1) % size);
+    (0..size).map(task).collect::<Vec<_>>().join(",")
+}
+
 #[test]
 fn each_kind_of_mistake_is_told_with_its_place_and_what_is_right() {
     let tasks = |tasks: &str| format!(r#"{{"tasks":[{tasks}]}}"#);
@@ -19,6 +25,7 @@ fn each_kind_of_mistake_is_told_with_its_place_and_what_is_right() {
     let mistakes = [
         "{}".to_owned(),
         r#"{"tasks":{}}"#.to_owned(),
+        r#"{"tasks":[]}"#.to_owned(),
         r#"{"tasks":[],"task":[]}"#.to_owned(),
         r#"{"tasks":[],"capacity":0}"#.to_owned(),
         r#"{"tasks":[],"capacity":257}"#.to_owned(),
@@ -34,6 +41,7 @@ fn each_kind_of_mistake_is_told_with_its_place_and_what_is_right() {
         tasks(r#"{"id":"a","conflicts":["a"]}"#),
         tasks(r#"{"id":"a","depends_on":["c"]},{"id":"b","depends_on":["a"]},{"id":"c","depends_on":["b"]}"#),
         tasks(r#"{"id":"x","depends_on":["a"]},{"id":"a","depends_on":["b"]},{"id":"b","depends_on":["a"]}"#),
+        tasks(&ring(12)),
         tasks(r#"{"id":"a","resources":["x","x"]}"#),
         tasks(r#"{"id":"a","resources":["x\ny"]}"#),
         tasks(r#"{"id":"a","reads":["/etc"]}"#),
