@@ -1,6 +1,7 @@
 //! Every limit of the product, each with its reason.
 
-use crate::json::{self, Limits};
+use crate::code::Code;
+use crate::json::{self, Limits, SAFE_INTEGER};
 use crate::time::Span;
 
 /// A lease shorter than this ends before a slow disk has answered.
@@ -17,6 +18,9 @@ pub const TTL_MAX: Span = Span::hours(30 * 24);
 pub const QUORUM_MAX: u32 = 16;
 /// More attempts than this are no limit.
 pub const ATTEMPTS_MAX: u32 = 1_000_000;
+/// How far a revision may be above the newest of its gate or plan: moments in
+/// milliseconds fit, and no mistake uses up those that come after.
+pub const REVISION_STEP: u64 = 10_000_000_000_000;
 /// A policy file is read as a whole, and its text is kept for ever.
 pub const POLICY_BYTES: usize = 1 << 20;
 /// How deep a policy file may nest; far beyond what its keys need.
@@ -72,6 +76,19 @@ pub fn is_result(text: &str) -> bool {
 #[must_use]
 pub fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().count() <= NAME_CHARS && !text.chars().any(char::is_control)
+}
+
+/// Why a revision does not follow on the newest of its gate or plan, if it does not.
+/// One far beyond it would leave no room for those that come after.
+#[must_use]
+pub fn misses(revision: u64, newest: Option<u64>) -> Option<Code> {
+    let newest = newest.unwrap_or(0);
+    match () {
+        () if revision == 0 || revision > SAFE_INTEGER.unsigned_abs() => Some(Code::OutOfBounds),
+        () if revision <= newest => Some(Code::DeliveryOld),
+        () if revision - newest > REVISION_STEP => Some(Code::OutOfBounds),
+        () => None,
+    }
 }
 
 /// Whether a text is a resource: like a name, as long as an effect key.

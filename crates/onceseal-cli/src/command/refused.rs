@@ -49,6 +49,12 @@ pub(crate) fn plain(refusal: &Refusal) -> CliError {
     }
     match (&refusal.reason, refusal.field, refusal.status) {
         (Some(reason), ..) => error = error.because(format!("the policy says so in {reason}")),
+        (_, Some("revision"), _) if code == Code::OutOfBounds => {
+            error = error.because(format!(
+                "a revision is at most {} above the newest one, so that those after it have room",
+                limits::REVISION_STEP
+            ));
+        }
         (_, Some(field), _) if matches!(code, Code::OutOfBounds | Code::FactClaimed) => {
             error = error.because(format!("it is about {field}"));
         }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::base::{Project, snapshot};
 use crate::tasks::pretty;
@@ -91,7 +91,11 @@ fn several_deliveries_are_bound_at_once_from_a_file_or_none() {
     assert_eq!(project.json(&["runs", "show", "delivery/c"])["deliveries"], json!([]), "all or none");
     project.ok(&["approve", approvals[1]]);
     project.ok(&deliver);
-    assert_eq!(project.json(&["runs", "show", "delivery/c"])["blockers"][0]["code"], "idle:created", "nothing is unbound");
+    assert_eq!(
+        project.json(&["runs", "show", "delivery/c"])["blockers"][0]["code"],
+        "idle:created",
+        "nothing is unbound"
+    );
     fs::write(project.path("deliveries.json"), r#"[{"gate":"gate-a"}]"#).expect("a file");
     assert_eq!(project.run(&deliver).code, 2);
     let unlisted =
@@ -175,4 +179,36 @@ fn who_starts_a_run_and_binds_to_it_is_told_what_was_done_and_what_is_next() {
     let step = simple.lines().find_map(|line| line.strip_prefix("next: onceseal ")).expect("a step");
     project.ok(&step.split(' ').collect::<Vec<_>>());
     assert_eq!(project.json(&["runs", "show", "simple/s"])["state"], "running");
+}
+
+#[test]
+fn nobody_is_asked_about_a_revision_that_cannot_be_bound() {
+    let project = Project::new();
+    project.ok(&["runs", "start", "design", "c"]);
+    let receipt = format!("sha256:{}", "b".repeat(64));
+    let ask = |revision: &str| {
+        project.run(&[
+            "runs",
+            "deliver",
+            "design/c",
+            "gate-a",
+            revision,
+            "--receipt",
+            &receipt,
+            "--ask",
+            "--json",
+        ])
+    };
+    for (revision, code) in [("10000000000001", "out_of_bounds"), ("9007199254740991", "out_of_bounds")] {
+        let refused = ask(revision);
+        assert_eq!((refused.code, &refused.error()["code"]), (1, &json!(code)), "{refused:?}");
+    }
+    let asked = ask("2").document();
+    let approval = asked["items"][0]["approval"].as_str().expect("an id").to_owned();
+    project.ok(&["approve", &approval]);
+    let line = ["runs", "deliver", "design/c", "gate-a", "2", "--receipt", &receipt, "--approval", &approval];
+    project.ok(&line);
+    let refused = ask("1");
+    assert_eq!(refused.error()["code"], "delivery_revision_old", "{refused:?}");
+    assert_eq!(project.items(&["pending"]), [] as [Value; 0]);
 }

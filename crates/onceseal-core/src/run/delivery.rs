@@ -13,6 +13,7 @@ use crate::id::{ActionId, ApprovalId, RunId};
 use crate::journal::{Body, Event, Index, Key, Refs};
 use crate::json::{self, Object};
 use crate::lease::{self, Lease};
+use crate::limits;
 use crate::pack::{Corrupt, Pack};
 use crate::record::record;
 use crate::reply::{Refusal, Reply};
@@ -179,7 +180,8 @@ fn judge<'a>(
         let stream = case.pinned.tenant.delivery(bind.run, &delivery.gate, delivery.revision);
         let refused = |code| {
             let detail = Some(format!("{} {}", delivery.gate, delivery.revision));
-            Ok(Err(Refusal { detail, ..Refusal::new(code) }))
+            let field = (code == Code::OutOfBounds).then_some("revision");
+            Ok(Err(Refusal { detail, field, ..Refusal::new(code) }))
         };
         if let Some(code) = misplaced(definition, delivery) {
             return refused(code);
@@ -197,8 +199,8 @@ fn judge<'a>(
         }
         let earlier = new.iter().map(|other| other.delivery).filter(|other| other.gate == delivery.gate);
         let newest = earlier.map(|other| other.revision).max().or(row.revision_of(&delivery.gate));
-        if newest.is_some_and(|newest| delivery.revision <= newest) {
-            return refused(Code::DeliveryOld);
+        if let Some(code) = limits::misses(delivery.revision, newest) {
+            return refused(code);
         }
         let proof = match delivery.approval {
             None => None,

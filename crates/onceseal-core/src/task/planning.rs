@@ -12,6 +12,7 @@ use crate::id::RunId;
 use crate::journal::{Body, Index, Key, Nothing, Refs};
 use crate::json::{self, Object};
 use crate::lease::{self, Lease, Resource};
+use crate::limits;
 use crate::reply::{Refusal, Reply};
 use crate::run::event::{Answered, AskedBy};
 use crate::run::{Proving, Request, RunRow, Standing, known_run};
@@ -96,7 +97,9 @@ fn place(case: &Case<'_>, run: RunId, row: &RunRow, revision: u64, digest: Hash)
         Some((set, _)) if set == revision => Place::None(Code::PlanConflict),
         Some((set, _)) if set > revision => Place::None(Code::DeliveryOld),
         _ if !gates.is_empty() && !is_bound => Place::None(Code::DeliveryUnbound),
-        _ => Place::Free,
+        // Of those that were bound each followed on the one before.
+        _ if !gates.is_empty() => Place::Free,
+        set => limits::misses(revision, set.map(|(set, _)| set)).map_or(Place::Free, Place::None),
     })
 }
 

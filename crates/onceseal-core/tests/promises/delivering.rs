@@ -261,7 +261,7 @@ fn nothing_is_bound_that_has_no_place() {
         refuse(&mut world, binding(run, vec![delivery("gate-c", 1, A)], "b1")).code,
         Code::GateUnknown
     );
-    for revision in [0, 1 << 53, u64::MAX] {
+    for revision in [0, 10_000_000_000_001, (1 << 53) - 1, 1 << 53, u64::MAX] {
         let refusal = refuse(&mut world, binding(run, vec![delivery("free", revision, A)], "b1"));
         assert_eq!(refusal.code, Code::OutOfBounds);
     }

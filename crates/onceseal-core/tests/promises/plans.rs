@@ -81,9 +81,10 @@ fn a_plan_is_set_once_for_a_revision_and_revisions_only_grow() {
     assert_eq!(job.world.events.len(), events + 1, "nothing but the request");
     assert_eq!(refused(job.plan(3, r#"{"tasks":[{"id":"z"}]}"#)).code, Code::PlanConflict);
     assert_eq!(refused(job.plan(2, CHAIN)).code, Code::DeliveryOld);
-    for revision in [0, 1 << 53] {
+    for revision in [0, 1 << 53, (1 << 53) - 1, 10_000_000_000_004] {
         assert_eq!(refused(job.plan(revision, CHAIN)).code, Code::OutOfBounds);
     }
+    now(job.plan(10_000_000_000_003, CHAIN));
     job.world.check();
 }
 

@@ -7,6 +7,7 @@ use onceseal_core::id::RunId;
 use onceseal_core::journal::{Index, Key, Row};
 use onceseal_core::json::Object;
 use onceseal_core::lease::Lease;
+use onceseal_core::limits;
 use onceseal_core::reply::RunNow;
 use onceseal_core::run::{BindDeliveries, Delivery, DeliveryRow};
 use onceseal_core::stream::StreamId;
@@ -119,8 +120,7 @@ impl AskedDelivery {
             Some(_) => None,
             None if self.run.row.terminal => Some(Code::RunEnded),
             None if !gates.clone().any(|gate| *gate == self.delivery.gate) => Some(Code::GateUnknown),
-            None if newest.is_some_and(|newest| self.delivery.revision <= newest) => Some(Code::DeliveryOld),
-            None => None,
+            None => limits::misses(self.delivery.revision, newest),
         }
     }
 }

@@ -258,9 +258,13 @@ fn not_asked(asked: &AskedDelivery, code: Code) -> CliError {
             let gates: Vec<&str> = gates.map(String::as_str).collect();
             error.because(format!("its gates: {}", gates.join(", ")))
         }
-        Code::DeliveryOld => {
-            let newest = run.row.revision_of(&delivery.gate).unwrap_or_default();
-            error.because(format!("{} is bound with revision {newest}", delivery.gate))
+        Code::DeliveryOld | Code::OutOfBounds => {
+            let newest = run.row.revision_of(&delivery.gate);
+            let newest = newest.map_or("none".to_owned(), |newest| newest.to_string());
+            error.because(format!(
+                "revision {} was given, and the newest of {} is {newest}",
+                delivery.revision, delivery.gate
+            ))
         }
         _ => error.next(format!("onceseal runs show {}", run.id)),
     }
