@@ -295,7 +295,7 @@ fn renew(context: &Context, renew: &Renew) -> Result<ExitCode, CliError> {
         context.out.document(object)?;
     } else {
         let resource = shown(&now.lease.resource.to_string());
-        context.out.text(&format!("{resource} is held until {}\n", now.until))?;
+        context.out.text(&format!("{resource} is yours until {}\n", now.until))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -339,6 +339,7 @@ fn ended(context: &Context, resource: &str, how: &str, changed: bool) -> Result<
         context.out.document(object)?;
     } else {
         let before = if changed { "" } else { " (it was so before)" };
+        let how = if how == "interrupted" { "given up without an outcome" } else { how };
         context.out.text(&format!("{} {how}{before}\n", shown(resource)))?;
     }
     Ok(ExitCode::SUCCESS)

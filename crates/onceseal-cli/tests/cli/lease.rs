@@ -250,7 +250,7 @@ fn a_signal_to_the_command_reaches_the_program() {
     assert_eq!(child.wait().expect("its end").code(), Some(9));
     let mut said = String::new();
     child.stderr.take().expect("its words").read_to_string(&mut said).expect("text");
-    assert!(said.contains("name/deploy is held, fence 1"), "{said}");
+    assert!(said.contains("name/deploy is yours while the program runs, fence 1"), "{said}");
 }
 
 #[test]

@@ -428,3 +428,18 @@ fn a_request_of_a_run_that_ended_does_nothing_to_the_one_that_followed() {
     let ended = project.json(&["runs", "cancel", "simple/a", "--request", "c2"]);
     assert_eq!(ended["run"], json!(second), "a new request is of the one that lives");
 }
+
+#[test]
+fn a_state_that_no_run_is_ever_in_is_refused_with_those_there_are() {
+    let project = Project::new();
+    for known in ["living", "ended", "paused", "recovering"] {
+        assert_eq!(project.json(&["runs", "list", "--state", known])["items"], json!([]));
+    }
+    for line in [&["--state", "pausd"][..], &["--state", "recovering", "--kind", "simple"]] {
+        let refused = project.run(&[&["runs", "list"], line, &["--json"]].concat());
+        let error = refused.error();
+        assert_eq!((refused.code, &error["code"]), (2, &json!("usage")));
+        let message = error["message"].as_str().expect("a message");
+        assert!(message.contains("living") && message.contains("paused"), "{message}");
+    }
+}

@@ -193,3 +193,25 @@ fn what_is_no_plan_no_fact_and_no_task_is_refused_with_its_place() {
     let blank = project.run(&["tasks", "work", "simple/c", "--check", "a\nb", "--", "true"]);
     assert_eq!(blank.code, 2);
 }
+
+#[test]
+fn why_a_task_is_not_attempted_again_is_told_of_tasks_and_not_of_runs() {
+    let project = planned(r#"{"tasks":[{"id":"a","attempts":1},{"id":"b","depends_on":["a"]}]}"#);
+    let queue = |task: &str| project.refused(&["tasks", "queue", "simple/c", task, "--json"]).error();
+    let error = queue("b");
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.contains("repairable, retryable, paused, approval_needed"), "{error}");
+    assert_eq!(error["why"], "it is pending, and queued was asked for");
+    let grant = ["tasks", "grant", "simple/c", "a", "--reason", "r"];
+    assert_eq!(project.ok(&grant).stdout, "a has 1 attempt left, as before: its attempts were not spent\n");
+    for _ in 0..2 {
+        project.run(&work(&[], "exit 7"));
+        if project.items(&["tasks", "list", "simple/c"])[0]["attempts_left"] == 0 {
+            break;
+        }
+    }
+    let shown = project.ok(&["tasks", "show", "simple/c", "a"]).stdout;
+    assert!(shown.contains("0 of 1 left after exit_7"), "{shown}");
+    assert_eq!(queue("a")["code"], "attempts_spent");
+    assert_eq!(project.ok(&grant).stdout, "a has 1 attempt left\n");
+}

@@ -52,7 +52,7 @@ pub(super) fn run(context: &Context, run: Run) -> Result<ExitCode, CliError> {
     wait(async {
         let mut lease = leasing.take().await.map_err(|error| refused(error, Some(&run.what), &run.length))?;
         let resource = shown(&lease.resource().to_string());
-        context.out.note(&format!("{resource} is held, fence {}", lease.fence()));
+        context.out.note(&format!("{resource} is yours while the program runs, fence {}", lease.fence()));
         let (program, args) =
             run.command.split_first().ok_or_else(|| CliError::usage("a program is needed"))?;
         let told = (proof::VARIABLE.into(), proof::text(lease.lease()).into());

@@ -1,6 +1,8 @@
 //! Runs as they stand, and the definitions that they go by.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 use onceseal::core::id::{HolderId, RootId, RunId};
@@ -20,7 +22,7 @@ use crate::command::refused::integer;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::table::{Cell, Table, fields, state_style};
-use crate::text::{age, literal, shown};
+use crate::text::{age, cut, literal, shell, shown};
 
 /// Which runs.
 #[derive(Debug, Args)]
@@ -46,6 +48,30 @@ fn root(text: &str) -> Result<RootId, String> {
 }
 
 impl List {
+    /// Whether a run can be in the state: where none was found, it may be misspelt.
+    fn known(&self, context: &Context) -> Result<(), CliError> {
+        let Some(state) = &self.state else { return Ok(()) };
+        let of_kind =
+            |definition: &Definition| self.kind.as_ref().is_none_or(|kind| definition.kind() == kind);
+        let mut known = BTreeSet::from(["living".to_owned(), "ended".to_owned()]);
+        // Whoever lists runs does without a file that can be read.
+        let configured = context.definitions().unwrap_or_default();
+        let built_in = Definition::built_in().into_iter().map(Arc::new);
+        for definition in built_in.chain(configured).filter(|definition| of_kind(definition)) {
+            known.insert(definition.initial().to_owned());
+            known.extend(definition.edges().map(|(_, to)| to.to_owned()));
+        }
+        if known.contains(state) {
+            return Ok(());
+        }
+        let known: Vec<_> = known.into_iter().collect();
+        Err(CliError::usage(format!(
+            "no definition has the state {}; there are {}",
+            cut(state),
+            known.join(", ")
+        )))
+    }
+
     fn filter(&self, now: Timestamp) -> Result<RunFilter, CliError> {
         let after = match &self.pages.after {
             Some(text) => Some(Cursor::parse(text).ok_or_else(list::cursor)?),
@@ -82,6 +108,9 @@ pub(super) fn list(context: &Context, list: &List) -> Result<ExitCode, CliError>
             items.push(object.into());
             table.row(cells(id, &row, holder, now));
         }
+    }
+    if items.is_empty() {
+        list.known(context)?;
     }
     let what = list.state.as_ref().map_or("runs".to_owned(), |state| format!("{} runs", shown(state)));
     list::print(context, &what, items, &table, next)?;

@@ -20,7 +20,7 @@ use crate::context::{Context, wait};
 use crate::error::CliError;
 use crate::files;
 use crate::table::fields;
-use crate::text::{literal, shown};
+use crate::text::{literal, shell, shown};
 
 /// The environment of a fact where nothing is said.
 pub(super) const ENVIRONMENT: &str = "local";
@@ -234,6 +234,14 @@ fn moved(context: &Context, proven: &Proven, asking: &Asking, to: TaskTo) -> Res
         Ok(now) => super::told(context, &task, &now, &request),
         Err(error) => {
             let error = CliError::from(error).about("run", run.id().to_string()).about("task", task.as_str());
+            let error = match error.is(Code::TransitionForbidden) {
+                true => error.in_words("a task does not go on so from where it stands").next(format!(
+                    "onceseal tasks show {} {}",
+                    run.id(),
+                    shell(&task)
+                )),
+                false => error,
+            };
             Err(earlier(&run, &request, error))
         }
     }

@@ -8,7 +8,7 @@ use onceseal::Control;
 use onceseal::core::code::Code;
 use onceseal::core::json::{Object, Value};
 use onceseal::core::policy::Document;
-use onceseal::runs::{DocumentError, RunNow};
+use onceseal::runs::{DocumentError, RunNow, TaskState};
 
 use super::One;
 use crate::command::refused::{integer, remarks};
@@ -157,8 +157,9 @@ pub(super) fn grant(context: &Context, grant: &Grant) -> Result<ExitCode, CliErr
         context.out.document(object)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let how = if granted { "" } else { " (it had some)" };
-    context.out.text(&format!("{} has {left} attempts{how}\n", shown(task)))?;
+    let how = if granted { "" } else { ", as before: its attempts were not spent" };
+    let left = counted(usize::try_from(left).unwrap_or(usize::MAX), "attempt");
+    context.out.text(&format!("{} has {left} left{how}\n", shown(task)))?;
     if view.row.state.is_stop() {
         context.out.note(&format!("next: onceseal tasks queue {} {}", run.id(), shell(task)));
     }
@@ -170,7 +171,12 @@ fn about(error: CliError, run: &str, task: &str) -> CliError {
     let error = match () {
         () if error.is(Code::TaskUnknown) => error.next(format!("onceseal tasks list {run}")),
         () if error.is(Code::TransitionForbidden) => {
-            error.next(format!("onceseal tasks show {run} {}", shell(task)))
+            let again = TaskState::ALL.iter().filter(|state| state.next().contains(&TaskState::Queued));
+            let again: Vec<&str> =
+                again.filter(|state| state.is_stop()).map(|state| state.as_str()).collect();
+            error
+                .in_words(format!("a task is attempted again that is {}", again.join(", ")))
+                .next(format!("onceseal tasks show {run} {}", shell(task)))
         }
         () => error,
     };

@@ -10,7 +10,7 @@ use onceseal::core::journal::Body;
 use onceseal::core::json::{Object, Value};
 use onceseal::core::time::Timestamp;
 use onceseal::render;
-use onceseal::runs::{TaskFilter, TaskState, TaskView};
+use onceseal::runs::{TaskFilter, TaskRow, TaskState, TaskView};
 use onceseal::store::read::StoredEvent;
 use onceseal::views::Cursor;
 
@@ -118,6 +118,15 @@ pub(super) fn show(context: &Context, one: &One) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// How often its phase may be attempted yet. Each cause is counted by itself.
+fn attempts(row: &TaskRow) -> String {
+    let (left, of) = (row.attempts_left(), row.attempts);
+    match row.cause() {
+        "first" => format!("{left} of {of} left"),
+        cause => format!("{left} of {of} left after {}", shown(cause)),
+    }
+}
+
 fn text(view: &TaskView, spec: &Object, now: Timestamp) -> String {
     let row = &view.row;
     let style = state_style(row.state.as_str());
@@ -126,7 +135,7 @@ fn text(view: &TaskView, spec: &Object, now: Timestamp) -> String {
         ("phase", format!("{} of {}", row.phase_name(), row.phases.join(", "))),
     ];
     rows.extend(row.code.as_deref().map(|code| ("code", shown(code))));
-    rows.push(("attempts", format!("{} left for {}", row.attempts_left(), shown(row.cause()))));
+    rows.push(("attempts", attempts(row)));
     if view.blocker.is_some() {
         rows.push(("waits for", waits(view)));
     }
