@@ -22,7 +22,7 @@ use crate::command::refused::integer;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::table::{Cell, Table, fields, state_style};
-use crate::text::{age, cut, literal, shell, shown};
+use crate::text::{age, cut, literal, shown};
 
 /// Which runs.
 #[derive(Debug, Args)]
