@@ -7,14 +7,14 @@ use crate::case::Case;
 use crate::code::Code;
 use crate::journal::{Body, Event, Nothing, Payload, Refs};
 use crate::limits;
-use crate::pack::Corrupt;
+use crate::pack::{Corrupt, Late};
 use crate::record::record;
 use crate::reply::Reply;
 use crate::stream::{StreamId, StreamKind};
 use crate::time::Timestamp;
 use crate::view::Halt;
 
-use event::{Accepted, AcceptedSealed, Created, NoteSealed};
+use event::{Accepted, AcceptedSealed, Created, CreatedSealed, NoteSealed};
 
 record! {
     /// The row of the store or of a note.
@@ -52,7 +52,11 @@ pub(crate) fn create(case: &mut Case<'_>) -> Result<Reply, Halt> {
     let stream = case.pinned.tenant.store();
     let changed = case.view.store(&case.pinned.tenant)?.is_none();
     if changed {
-        case.record(stream, Refs::NONE, Body::StoreCreated(Created {}, Nothing {}));
+        case.record(
+            stream,
+            Refs::NONE,
+            Body::StoreCreated(Created {}, CreatedSealed { owner: Late(case.pinned.owner.clone()) }),
+        );
     }
     Ok(Reply::Done { changed })
 }

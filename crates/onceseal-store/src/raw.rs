@@ -133,6 +133,13 @@ pub trait Raw {
     /// The store cannot be read.
     fn raw_keys(&self, after: Option<&RawKey>, limit: usize) -> Result<Vec<RawKey>, StoreError>;
 
+    /// Whom the tenant's own row names as its owner; `None` where the store keeps no
+    /// such row.
+    ///
+    /// # Errors
+    /// The store cannot be read, or `corrupt`.
+    fn owner(&self) -> Result<Option<Option<String>>, StoreError>;
+
     /// The sequence that this key of this stream leads to, if it is stored.
     ///
     /// # Errors

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use onceseal_core::code::Code;
 use onceseal_core::hash::Hash;
+use onceseal_core::journal::Body;
 use onceseal_core::json::Value;
 use onceseal_core::run::Definition;
 use onceseal_core::stream::StreamId;
@@ -159,6 +160,7 @@ pub fn audit(control: &Control, options: &AuditOptions<'_>) -> Result<AuditRepor
         None => whole(store, newest, options, &mut tally)?,
         Some(since) => part(store, since, newest, options, &mut tally)?,
     };
+    owned(store, &mut tally)?;
     note(control, options.since, followed.newest, &mut tally)?;
     let (findings, more) = tally.findings.finish();
     let Tally { events, streams, keys, .. } = tally;
@@ -225,6 +227,34 @@ fn whole(
     let looked = look_at_keys(store, tally);
     tally.readable(looked, "the keys")?;
     Ok(followed)
+}
+
+/// The account that proves itself is the one that the store's first event names.
+fn owned(store: &Store, tally: &mut Tally) -> Result<(), StoreError> {
+    let stream = store.tenant().store();
+    let read = store.read(|snapshot| Ok((snapshot.owner()?, snapshot.events(&stream, 1, 1)?.pop())));
+    let Some((Some(owner), Some(first))) = tally.readable(read, "who owns the store")? else {
+        return Ok(());
+    };
+    let recorded = match first.event.map(|event| event.body) {
+        Some(Body::StoreCreated(_, sealed)) => sealed.owner.0,
+        _ => return Ok(()),
+    };
+    match recorded {
+        Some(_) if recorded != owner => {
+            let sentence =
+                "the tenant's owner, who may answer for it, is not the one that its first event names";
+            let finding = Finding::of_stream(finding::ROW_DIFFERS, stream, sentence.to_owned());
+            tally.findings.push(finding);
+        }
+        None if owner.is_some() => {
+            let sentence =
+                "who owns the store is in none of its events, which began before that was recorded";
+            tally.notes.push(Finding::of_stream(finding::NOT_COVERED, stream, sentence.to_owned()));
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// Every stored key is one that a stream or event has, and the other way round.

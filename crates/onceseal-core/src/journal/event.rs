@@ -162,7 +162,7 @@ kinds! {
     PolicyActivated = 30 => "policy.activated", "A policy became the active one; its text is the payload.",
         policy::Activated, policy::ActivatedSealed;
     StoreCreated = 40 => "store.created", "The tenant was made in this store.",
-        store::Created, Nothing;
+        store::Created, store::CreatedSealed;
     StoreAccepted = 41 => "store.accepted", "A person accepted that the store went back.",
         store::Accepted, store::AcceptedSealed;
     NoteAppended = 50 => "note.appended", "Foreign evidence; the body is the payload.",

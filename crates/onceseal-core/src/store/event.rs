@@ -1,11 +1,21 @@
 //! What is recorded of the store itself, and foreign evidence.
 
 use crate::hash::Hash;
+use crate::pack::Late;
 use crate::record::record;
 
 record! {
     /// The tenant was made.
     pub struct Created {
+    }
+}
+
+record! {
+    /// Private part: whose the store is.
+    pub struct CreatedSealed {
+        /// The account that proves itself to it, `os:…`; absent where nobody does, or
+        /// from a time when that was not recorded.
+        owner: Late<String>,
     }
 }
 

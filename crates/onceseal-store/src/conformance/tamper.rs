@@ -204,6 +204,10 @@ struct DistortedSnapshot<'a> {
 
 /// An audit's view is not distorted: the suite reads by the other methods.
 impl Raw for DistortedSnapshot<'_> {
+    fn owner(&self) -> Result<Option<Option<String>>, StoreError> {
+        self.snapshot.owner()
+    }
+
     fn ordinals(&self, after: i64, limit: usize) -> Result<Vec<i64>, StoreError> {
         self.snapshot.ordinals(after, limit)
     }

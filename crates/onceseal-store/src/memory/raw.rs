@@ -10,6 +10,10 @@ use crate::error::StoreError;
 use crate::raw::{Entry, Logged, Raw, RawEvent, RawKey, Whole, Wholes};
 
 impl Raw for Picture {
+    fn owner(&self) -> Result<Option<Option<String>>, StoreError> {
+        Ok(None)
+    }
+
     fn ordinals(&self, after: i64, limit: usize) -> Result<Vec<i64>, StoreError> {
         Ok((1..=signed(self.0.made.len())).filter(|ordinal| *ordinal > after).take(limit).collect())
     }

@@ -107,7 +107,20 @@ pub(super) fn faults(connection: &Connection) -> Result<Vec<String>, StoreError>
     let more = found.into_keys();
     faults
         .extend(more.map(|(what, name)| format!("the {what} {} is none of ours", escape_for_display(&name))));
+    if faults.is_empty() {
+        faults.extend(unlike_migrations(connection)?);
+    }
     Ok(faults)
+}
+
+/// How the record of migrations differs from those that this program knows.
+fn unlike_migrations(connection: &Connection) -> Result<Option<String>, StoreError> {
+    let mut statement = connection.prepare("SELECT id, name FROM schema_migrations ORDER BY id")?;
+    let found = statement.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
+    let found = found.collect::<Result<Vec<_>, _>>();
+    let known = (1..).zip(MIGRATIONS).map(|(id, (name, _))| (id, name.to_owned()));
+    let is_known = found.is_ok_and(|found| found.into_iter().eq(known));
+    Ok((!is_known).then(|| "schema_migrations does not list the migrations of this program".to_owned()))
 }
 
 /// What a schema has, by kind and name, with the text that made it; not what

@@ -284,6 +284,10 @@ impl Readers for Live {
 struct Moments<'a>(&'a dyn Readers);
 
 impl Raw for Moments<'_> {
+    fn owner(&self) -> Result<Option<Option<String>>, StoreError> {
+        self.0.snapshot()?.owner()
+    }
+
     fn ordinals(&self, after: i64, limit: usize) -> Result<Vec<i64>, StoreError> {
         self.0.snapshot()?.ordinals(after, limit)
     }

@@ -6,6 +6,7 @@ mod codes;
 mod columns;
 mod damage;
 mod ground;
+mod ownership;
 mod random;
 mod rehash;
 mod rows;

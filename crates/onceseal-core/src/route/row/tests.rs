@@ -43,7 +43,13 @@ fn events() -> Vec<(String, Event)> {
         ("", Body::RouteProbed(probe(), Nothing {})),
         ("", closed(None)),
         ("by a person", closed(Some(Proof::Host))),
-        ("", Body::StoreCreated(crate::store::event::Created {}, Nothing {})),
+        (
+            "",
+            Body::StoreCreated(
+                crate::store::event::Created {},
+                crate::store::event::CreatedSealed { owner: crate::pack::Late(None) },
+            ),
+        ),
     ];
     let named = |(more, body): (&str, Body)| {
         (format!("{} {more}", body.kind()).trim_end().to_owned(), Event { refs: Refs::NONE, body })

@@ -2,7 +2,8 @@
 //! is for its definition to say; here is what may follow in a stream at all.
 
 use super::*;
-use crate::journal::{Nothing, Refs};
+use crate::journal::Refs;
+use crate::pack::Late;
 use crate::run::event::{AskedBy, Named, NamedSealed, Started, StartedSealed};
 
 const AT: Timestamp = Timestamp::MIN;
@@ -51,7 +52,13 @@ fn every_standing_answers_every_event() {
         ("run.moved from running", moved("running", "completed", true)),
         ("run.moved from discarded", moved("discarded", "created", false)),
         ("run.named", Body::RunNamed(named, NamedSealed { agent: None, key: None, user: None })),
-        ("store.created", Body::StoreCreated(crate::store::event::Created {}, Nothing {})),
+        (
+            "store.created",
+            Body::StoreCreated(
+                crate::store::event::Created {},
+                crate::store::event::CreatedSealed { owner: Late(None) },
+            ),
+        ),
     ];
     let mut table = String::new();
     for (about, before) in rows {

@@ -9,6 +9,10 @@ use super::{SqliteSnapshot, limit, rows};
 use crate::error::StoreError;
 use crate::raw::{Entry, Logged, Misshapen, Raw, RawEvent, RawKey, Whole, Wholes};
 
+fn text(text: Option<&str>) -> Option<String> {
+    text.map(str::to_owned)
+}
+
 /// Bytes of text after which a page ends.
 const PAGE_BYTES: usize = 4 << 20;
 
@@ -42,6 +46,15 @@ const KEY: &str = "\
     SELECT sequence FROM keys WHERE tenant = ?1 AND \"index\" = ?2 AND key = ?3 AND stream = ?4";
 
 impl Raw for SqliteSnapshot<'_> {
+    fn owner(&self) -> Result<Option<Option<String>>, StoreError> {
+        let mut statement = self.connection()?.prepare_cached("SELECT owner FROM tenants WHERE id = ?1")?;
+        let found = statement.query_row([self.tenant], |row| Ok(row.get_ref(0)?.as_str_or_null().map(text)));
+        match found.optional()? {
+            Some(Ok(owner)) => Ok(Some(owner)),
+            Some(Err(_)) | None => Err(Misshapen("owner").into()),
+        }
+    }
+
     fn ordinals(&self, after: i64, most: usize) -> Result<Vec<i64>, StoreError> {
         let mut statement = self.connection()?.prepare_cached(ORDINALS)?;
         let mut found = statement.query((self.tenant, after, limit(most)))?;
