@@ -166,7 +166,7 @@ impl Shop {
             return Err(StoreError::new(Code::ApprovalUnknown));
         };
         let shown = row.private.bound.binding.ok_or_else(|| StoreError::new(Code::Erased))?;
-        self.run(Command::Answer(Answer { approval, person: host(name), said, shown }))
+        self.run(Command::Answer(Answer { approval, person: host(name), said, shown, reason: None }))
     }
 }
 

@@ -166,7 +166,23 @@ impl Control {
         said: Said,
         shown: Hash,
     ) -> Result<Reply, Error> {
-        accepted(self.submit(Command::Answer(Answer { approval, person, said, shown })).await?)
+        accepted(self.submit(Command::Answer(Answer { approval, person, said, shown, reason: None })).await?)
+    }
+
+    /// Records a person's no, and why; whoever asked reads it.
+    ///
+    /// # Errors
+    /// As [`Control::answer`], or `out_of_bounds` for a reason that is blank or longer
+    /// than an error text.
+    pub async fn deny(
+        &self,
+        approval: ApprovalId,
+        person: Identity,
+        shown: Hash,
+        reason: impl Into<String>,
+    ) -> Result<Reply, Error> {
+        let (said, reason) = (Said::No, Some(reason.into()));
+        accepted(self.submit(Command::Answer(Answer { approval, person, said, shown, reason })).await?)
     }
 
     /// Takes an approval back.

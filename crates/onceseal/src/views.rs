@@ -13,7 +13,7 @@ use onceseal_core::approval::{ApprovalRow, Status};
 use onceseal_core::code::Code;
 use onceseal_core::effect::{EffectRow, EffectState};
 use onceseal_core::id::{ActionId, ApprovalId, RunId};
-use onceseal_core::journal::{Index, Row};
+use onceseal_core::journal::{Body, Index, Row};
 use onceseal_core::json::{self, Limits, Object, Value};
 use onceseal_core::lease::{LeaseRow, Use};
 use onceseal_core::run::{Life, RunRow};
@@ -195,6 +195,23 @@ impl Control {
             Some(Row::Approval(row)) => Ok(Some(row)),
             _ => Ok(None),
         }
+    }
+
+    /// What people said besides yes or no to a request, in order: who, and why.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn reasons(&self, id: ApprovalId) -> Result<Vec<(Option<String>, String)>, Error> {
+        /// A request has as many events as people who answer, and three.
+        const MOST: usize = 64;
+        let events = self.store().read(|snapshot| snapshot.events(&StreamId::approval(id), 1, MOST))?;
+        let said = events.into_iter().filter_map(|stored| match stored.event?.body {
+            Body::ApprovalAnswered(_, sealed) | Body::ApprovalRevoked(_, sealed) => {
+                Some((sealed.person, sealed.reason.0?))
+            }
+            _ => None,
+        });
+        Ok(said.collect())
     }
 
     /// The arguments of a recorded action, read back from their canonical text.

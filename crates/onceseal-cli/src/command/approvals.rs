@@ -1,35 +1,32 @@
 //! `approvals`: what people are asked, in full, and their answers.
 
+mod request;
+
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use onceseal::core::action::ActionRow;
 use onceseal::core::approval::{ApprovalRow, Said, Status};
 use onceseal::core::code::Code;
-use onceseal::core::hash::Hash;
 use onceseal::core::id::ApprovalId;
 use onceseal::core::journal::Row;
-use onceseal::core::json::{Object, Value};
 use onceseal::core::reply::Reply;
 use onceseal::core::stream::StreamKind;
-use onceseal::core::time::{Span, Timestamp};
+use onceseal::core::time::Span;
 use onceseal::runs::BIND_DELIVERY;
-use onceseal::store::StoreError;
 use onceseal::views::{Cursor, Filter};
-use onceseal::{Control, Error, render};
+use onceseal::{Control, Error};
 
-use super::actions::as_object;
 use super::exec::approval;
 use super::list::{self, Pages};
 use super::refused::{integer, of};
 use crate::context::{Context, wait};
 use crate::error::{CliError, REFUSED};
-use crate::show::{self, Asked, Contract};
 use crate::standing;
 use crate::table::{Cell, Table};
-use crate::text::{age, object_deceives, shown};
+use crate::text::{age, shown};
+use request::{Request, asked_in_list, rendered};
 
 /// What to do with requests for approval.
 #[derive(Debug, Subcommand)]
@@ -100,6 +97,9 @@ pub(crate) struct Deny {
     /// The request
     #[arg(value_parser = approval)]
     id: ApprovalId,
+    /// Why, for whoever asked: it is recorded, and shown with the request
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
 }
 
 /// Hex digits with or without `sha256:`, enough that nobody meets them by chance.
@@ -206,86 +206,6 @@ fn listed(
     }
 }
 
-/// What a request is about, if that is a delivery. A list does not fail where
-/// nothing is known of one request.
-fn asked_in_list(control: &Control, row: &ApprovalRow) -> Result<Option<Asked>, CliError> {
-    let name = row.private.bound.name.as_deref();
-    if name != Some(BIND_DELIVERY) {
-        return Ok(None);
-    }
-    match control.shown_arguments(row.action, false) {
-        Ok(arguments) => Asked::of(control, name, &arguments),
-        Err(error) if error.code() == Code::Erased.as_str() => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// A request as JSON has it, with where it stands now.
-fn rendered(id: ApprovalId, row: &ApprovalRow, asked: Option<&Asked>, now: Timestamp) -> Object {
-    let mut object = as_object(render::approval(id, row));
-    object.insert("delivery", asked.map_or(Value::Null, |asked| asked.object().into()));
-    object.insert("status", standing::status(row, now).as_str());
-    object
-}
-
-/// A request with its action and arguments.
-struct Request {
-    id: ApprovalId,
-    row: ApprovalRow,
-    action: ActionRow,
-    arguments: Object,
-    /// The contract that it binds, if a worker is to carry the action out.
-    contract: Option<Contract>,
-    /// The delivery that it binds, if it binds one.
-    delivery: Option<Asked>,
-}
-
-impl Request {
-    fn find(context: &Context, control: &Control, show: &Show) -> Result<Request, CliError> {
-        let unknown = || CliError::missing(Code::ApprovalUnknown).next("onceseal approvals list");
-        let row = control.approval(show.id)?.ok_or_else(unknown)?;
-        let action = control.action_row(row.action)?.ok_or_else(list::corrupt)?;
-        let reveal = show.reveal || context.out.is_terminal();
-        let arguments = control.shown_arguments(row.action, reveal)?;
-        let contract = match row.private.bound.contract {
-            Some(digest) => Some(Contract::of(digest, control.store().tool(digest)?)?),
-            None => None,
-        };
-        let delivery = Asked::of(control, row.private.bound.name.as_deref(), &arguments)?;
-        Ok(Request { id: show.id, row, action, arguments, contract, delivery })
-    }
-
-    fn binding(&self) -> Result<Hash, CliError> {
-        let binding = self.row.private.bound.binding;
-        binding.ok_or_else(|| StoreError::new(Code::Erased).into())
-    }
-
-    fn text(&self, control: &Control) -> String {
-        let (now, width) = (control.store().now(), columns());
-        let contract = self.contract.iter().flat_map(Contract::rows);
-        let known = contract.chain(self.delivery.iter().flat_map(Asked::rows)).collect();
-        show::approval(self.id, &self.row, &self.action, &self.arguments, known, now, width)
-    }
-
-    fn object(&self, control: &Control) -> Object {
-        let mut object = rendered(self.id, &self.row, self.delivery.as_ref(), control.store().now());
-        let suspicious = object_deceives(&self.arguments);
-        let mut action = as_object(render::action(self.row.action, &self.action));
-        action.insert("arguments", self.arguments.clone());
-        action.insert("arguments_have_hidden_characters", suspicious);
-        object.insert("whole_action", action);
-        let contract = self.contract.as_ref().map(Contract::object);
-        object.insert("contract", contract.map_or(Value::Null, Value::Object));
-        object
-    }
-}
-
-/// Columns that a line may have, a little less than most terminals.
-fn columns() -> usize {
-    terminal_size::terminal_size()
-        .map_or(100, |(terminal_size::Width(columns), _)| usize::from(columns).min(100))
-}
-
 fn show(context: &Context, show: &Show) -> Result<ExitCode, CliError> {
     let Some(control) = context.read()? else { return Err(CliError::missing(Code::ApprovalUnknown)) };
     let request = Request::find(context, &control, show)?;
@@ -339,7 +259,11 @@ fn asked(context: &Context) -> Result<bool, CliError> {
 pub(crate) fn deny(context: &Context, deny: &Deny) -> Result<ExitCode, CliError> {
     let Some(control) = context.answer()? else { return Err(CliError::missing(Code::ApprovalUnknown)) };
     let request = Request::find(context, &control, &Show { id: deny.id, reveal: false })?;
-    let reply = wait(control.answer(request.id, Control::account(), Said::No, request.binding()?))?;
+    let (id, person, binding) = (request.id, Control::account(), request.binding()?);
+    let reply = match &deny.reason {
+        Some(reason) => wait(control.deny(id, person, binding, reason))?,
+        None => wait(control.answer(id, person, Said::No, binding))?,
+    };
     answered(context, &control, request, reply)
 }
 
@@ -365,7 +289,8 @@ fn answered(
     };
     if context.out.is_json() {
         let row = control.approval(request.id)?.ok_or_else(list::corrupt)?;
-        let mut object = Request { row, ..request }.object(control);
+        let reasons = control.reasons(request.id)?;
+        let mut object = Request { row, reasons, ..request }.object(control);
         object.insert("yes", integer(u64::from(yes)));
         object.insert("repeated", repeated);
         context.out.document(object)?;

@@ -98,6 +98,11 @@ fn next(error: CliError, refusal: &Refusal) -> CliError {
 
 /// A refusal with what the store knows of the effect it is about.
 pub(crate) fn explained(control: &Control, refusal: &Refusal) -> CliError {
+    because(control, refusal, known(control, refusal))
+}
+
+/// With what the store knows of it.
+fn known(control: &Control, refusal: &Refusal) -> CliError {
     let error = plain(refusal);
     let Some(now) = &refusal.effect else { return error };
     let key = key_of(control, now, refusal.action);
@@ -235,4 +240,15 @@ pub(crate) fn of(control: &Control, error: Error) -> CliError {
         Error::Refused(refusal) => explained(control, &refusal),
         error => error.into(),
     }
+}
+
+/// With what people said who denied it.
+fn because(control: &Control, refusal: &Refusal, error: CliError) -> CliError {
+    let denied = refusal.approval.filter(|_| refusal.code == Code::ApprovalDenied);
+    // A store that cannot say leaves it out.
+    let reasons = denied.and_then(|id| control.reasons(id).ok()).unwrap_or_default();
+    reasons.into_iter().fold(error, |error, (person, reason)| {
+        let person = person.map_or("erased".to_owned(), |person| shown(&person));
+        error.because(format!("{person} said: {}", literal(&reason.as_str().into())))
+    })
 }

@@ -186,3 +186,29 @@ fn what_was_answered_before_the_output_was_found_closed_stands() {
     let approve = ["approve", &granted, "--json"];
     assert_eq!((unread(&project, &approve), status(&granted)), (Some(141), "granted".into()));
 }
+
+#[test]
+fn why_a_person_said_no_is_recorded_and_read_by_whoever_asked() {
+    let project = Project::new();
+    let approval = project.asked("txn_1");
+    for blank in ["", " ", &"x".repeat(100_000)] {
+        let refused = project.run(&["deny", &approval, "--reason", blank, "--json"]);
+        assert_eq!(refused.error()["code"], "out_of_bounds", "{refused:?}");
+    }
+    let denied = project.json(&["deny", &approval, "--reason", "twice this\nmonth"]);
+    assert_eq!(denied["reasons"][0]["reason"], "twice this\nmonth");
+    let shown = project.ok(&["approvals", "show", &approval]).stdout;
+    assert!(shown.contains(r#": "twice this\nmonth""#), "{shown}");
+    let again = project.refund("txn_1", 500_000, &["--json"]).error();
+    assert_eq!(again["code"], "approval_denied");
+    assert!(again["why"].as_str().expect("why").contains(r#"said: "twice this\nmonth""#), "{again}");
+    // A grant that is taken back says why, too.
+    let other = project.asked("txn_2");
+    project.ok(&["approve", &other]);
+    assert_eq!(project.json(&["deny", &other, "--reason", "too late"])["status"], "revoked");
+    assert!(project.ok(&["approvals", "show", &other]).stdout.contains(r#": "too late""#));
+    // And one without a reason is as it was.
+    let third = project.asked("txn_3");
+    assert_eq!(project.json(&["deny", &third])["reasons"], serde_json::json!([]));
+    assert_eq!(project.json(&["audit"])["clean"], true);
+}

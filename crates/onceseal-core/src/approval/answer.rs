@@ -14,6 +14,7 @@ use crate::id::ApprovalId;
 use crate::journal::{Body, Refs};
 use crate::json;
 use crate::limits;
+use crate::pack::Late;
 use crate::policy::ActivePolicy;
 use crate::reply::{Refusal, Reply};
 use crate::stream::StreamId;
@@ -61,6 +62,8 @@ pub struct Answer {
     pub said: Said,
     /// The binding hash that was shown to them.
     pub shown: Hash,
+    /// Why, in their words; nothing follows from it.
+    pub reason: Option<String>,
 }
 
 /// Take an approval back.
@@ -76,6 +79,9 @@ pub(crate) fn answer(case: &mut Case<'_>, answer: &Answer) -> Result<Reply, Halt
     let id = answer.approval;
     if !answer.person.is_valid() {
         return Ok(Code::PersonInvalid.into());
+    }
+    if answer.reason.as_deref().is_some_and(|why| why.trim().is_empty() || !limits::is_remark(why)) {
+        return Ok(Refusal { field: Some("reason"), ..Refusal::new(Code::OutOfBounds) }.into());
     }
     let Some(row) = case.view.approval(id)?.cloned() else { return Ok(Code::ApprovalUnknown.into()) };
     let Some(active) = active_policy(case)? else { return Ok(Code::PolicyMissing.into()) };
@@ -99,7 +105,7 @@ pub(crate) fn answer(case: &mut Case<'_>, answer: &Answer) -> Result<Reply, Halt
         return Ok(Refusal { approval: Some(id), ..Refusal::new(code) }.into());
     }
     if takes_back {
-        revoke_by(case, id, Revoke::Approver, Some(&answer.person), true)?;
+        revoke_by(case, id, Revoke::Approver, Some((&answer.person, answer.reason.as_deref())), true)?;
         return Ok(stands(&row, Status::Revoked, yes_count(&row, &active), false));
     }
     count(case, row, answer, &active)
@@ -115,6 +121,7 @@ fn count(
     let id = answer.approval;
     let person = Some(answer.person.to_string());
     let (proof, said) = (answer.person.proof, answer.said);
+    let reason = Late(answer.reason.clone());
     row.private.responses.push(Response { at: case.now, person: person.clone(), proof, said });
     let yes = yes_count(&row, active);
     let status = match said {
@@ -122,7 +129,7 @@ fn count(
         Said::Yes if yes as u64 >= u64::from(row.quorum) => Status::Granted,
         Said::Yes => Status::Pending,
     };
-    let body = Body::ApprovalAnswered(Responded { proof, said, status }, PersonSealed { person });
+    let body = Body::ApprovalAnswered(Responded { proof, said, status }, PersonSealed { person, reason });
     case.record(StreamId::approval(id), Refs::NONE, body);
     if status == Status::Denied {
         end_waiting(case, row.action, id, Code::ApprovalDenied)?;
@@ -155,7 +162,7 @@ pub(crate) fn revoke(case: &mut Case<'_>, revocation: &Revocation) -> Result<Rep
         return Ok(closed(id, Status::Expired));
     }
     let reason = if requester { Revoke::Requester } else { Revoke::Operator };
-    revoke_by(case, id, reason, Some(&revocation.person), true)?;
+    revoke_by(case, id, reason, Some((&revocation.person, None)), true)?;
     Ok(stands(&row, Status::Revoked, yes_count(&row, &active), false))
 }
 

@@ -10,6 +10,7 @@ use crate::case::Case;
 use crate::code::Code;
 use crate::id::{ActionId, ApprovalId};
 use crate::journal::{Body, Nothing, Refs};
+use crate::pack::Late;
 use crate::policy::ActivePolicy;
 use crate::reply::Reply;
 use crate::stream::StreamId;
@@ -132,13 +133,14 @@ pub(crate) fn revoke_by(
     case: &mut Case<'_>,
     id: ApprovalId,
     reason: Revoke,
-    person: Option<&Identity>,
+    person: Option<(&Identity, Option<&str>)>,
     and_waiting: bool,
 ) -> Result<(), Halt> {
     let Some(row) = open(case, id)? else { return Ok(()) };
     let action = row.action;
-    let sealed = PersonSealed { person: person.map(Identity::to_string) };
-    let data = Revoked { proof: person.map(|person| person.proof), reason };
+    let why = Late(person.and_then(|(_, why)| why).map(str::to_owned));
+    let sealed = PersonSealed { person: person.map(|(person, _)| person.to_string()), reason: why };
+    let data = Revoked { proof: person.map(|(person, _)| person.proof), reason };
     case.record(StreamId::approval(id), Refs::NONE, Body::ApprovalRevoked(data, sealed));
     case.closed.push(id);
     if and_waiting {

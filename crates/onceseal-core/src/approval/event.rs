@@ -1,6 +1,7 @@
 //! What is recorded of an approval.
 
 use crate::hash::Hash;
+use crate::pack::Late;
 use crate::record::{record, word};
 use crate::time::Timestamp;
 
@@ -119,10 +120,12 @@ record! {
 }
 
 record! {
-    /// Private part: who it was.
+    /// Private part: who it was, and why.
     pub struct PersonSealed {
         /// The person.
         person: Option<String>,
+        /// Why, if they said so.
+        reason: Late<String>,
     }
 }
 

@@ -268,7 +268,8 @@ impl Protocol {
         let person = if entitled { ada() } else { Identity::parse("host:eve").expect("a person") };
         let shown =
             state.ledger.approval(approval).and_then(|row| row.private.bound.binding).expect("a hash");
-        let reply = self.submit(state, Command::Answer(Answer { approval, person, said, shown }));
+        let reply =
+            self.submit(state, Command::Answer(Answer { approval, person, said, shown, reason: None }));
         let Reply::Approval { repeated: false, .. } = reply else { return };
         let ghost = &mut state.asks[ask];
         let in_time = ghost.expires >= 0;

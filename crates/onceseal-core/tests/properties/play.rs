@@ -146,8 +146,13 @@ impl<'r> Play<'r> {
                 let bound = self.world.approval(approval).private.bound.binding.expect("not erased");
                 let (person_, said) = (identity(PEOPLE[person]), if yes { Said::Yes } else { Said::No });
                 let shown_ = if shown { bound } else { Hash([1; 32]) };
-                let answer =
-                    onceseal_core::approval::Answer { approval, person: person_, said, shown: shown_ };
+                let answer = onceseal_core::approval::Answer {
+                    approval,
+                    person: person_,
+                    said,
+                    shown: shown_,
+                    reason: None,
+                };
                 Some((Command::Answer(answer), self.naive.answer(at, person, yes, shown)))
             }
             Do::Revoke { approval, person } => {

@@ -40,7 +40,7 @@ impl World<'_> {
         said: Said,
         shown: Hash,
     ) -> Reply {
-        self.run(Command::Answer(Answer { approval, person: identity(person), said, shown }))
+        self.run(Command::Answer(Answer { approval, person: identity(person), said, shown, reason: None }))
     }
 
     /// The holder's report.

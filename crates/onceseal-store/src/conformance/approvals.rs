@@ -131,7 +131,7 @@ fn only_the_entitled_answer_and_only_what_they_were_shown(subject: &dyn Subject)
     by_cy.agent = "cy";
     let (_, approval) = world.asked(&by_cy)?;
     let shown = world.approval(approval)?.private.bound.binding.unwrap_or(Hash([0; 32]));
-    let answer = Answer { approval, person: host("ann"), said: Said::Yes, shown };
+    let answer = Answer { approval, person: host("ann"), said: Said::Yes, shown, reason: None };
     let events = world.log()?.len();
     let os = |name: &str| Identity { proof: Proof::Os, name: name.to_owned() };
     for (wrong, code) in [

@@ -80,7 +80,7 @@ fn a_command_about_what_is_not_there_is_refused_by_name(subject: &dyn Subject) -
     for (command, code) in [
         (Command::Acquire(Acquire { action, approval: None, reach, lease, deadline }), Code::ActionUnknown),
         (
-            Command::Answer(Answer { approval, person: host("ann"), said: Said::Yes, shown }),
+            Command::Answer(Answer { approval, person: host("ann"), said: Said::Yes, shown, reason: None }),
             Code::ApprovalUnknown,
         ),
         (Command::Revoke(Revocation { approval, person: host("olga") }), Code::ApprovalUnknown),

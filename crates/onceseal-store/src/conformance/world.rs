@@ -241,7 +241,7 @@ impl<'a> World<'a> {
     pub(super) fn to_answer(&self, id: ApprovalId, name: &str, said: Said) -> Result<Command, Failure> {
         let bound = self.approval(id)?.private.bound;
         let shown = bound.binding.ok_or_else(|| Failure::new("a request has a binding hash"))?;
-        Ok(Command::Answer(Answer { approval: id, person: host(name), said, shown }))
+        Ok(Command::Answer(Answer { approval: id, person: host(name), said, shown, reason: None }))
     }
 
     pub(super) fn answer(&self, id: ApprovalId, name: &str, said: Said) -> Result<Reply, Failure> {

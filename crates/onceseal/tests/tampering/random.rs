@@ -202,7 +202,7 @@ impl World<'_> {
                 let approval = self.approval(approval)?;
                 let shown = self.control.approval(approval).expect("readable")?.private.bound.binding?;
                 let person = host(["ann", "bob", "cyd"][usize::from(person)]);
-                Command::Answer(Answer { approval, person, said, shown })
+                Command::Answer(Answer { approval, person, said, shown, reason: None })
             }
             Step::Revoke { approval } => {
                 Command::Revoke(Revocation { approval: self.approval(approval)?, person: host("ann") })
