@@ -17,6 +17,7 @@ use crate::text::shown;
 mod checks;
 mod history;
 mod leases;
+mod runs;
 
 /// Say whether everything is as it should be, and what waits for a person
 #[derive(Debug, Args)]

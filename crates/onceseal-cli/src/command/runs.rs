@@ -140,6 +140,13 @@ impl Asking {
     }
 }
 
+/// Says which id was drawn for a request. Whoever gave one knows it.
+pub(crate) fn drawn(context: &Context, request: &str) {
+    if request.strip_prefix("req-").is_some_and(|rest| rest.len() == 32) {
+        context.out.note(&format!("the same request again: --request {request}"));
+    }
+}
+
 pub(crate) fn run(context: &Context, runs: Runs) -> Result<ExitCode, CliError> {
     match runs {
         Runs::List(list) => show::list(context, &list),

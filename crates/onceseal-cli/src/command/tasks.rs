@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 use onceseal::core::code::Code;
 use onceseal::runs::RunNow;
 
-use super::runs::{Which, document};
+use super::runs::{Which, document, drawn};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::table::state_style;
@@ -101,6 +101,6 @@ fn told(context: &Context, task: &str, answer: &RunNow, request: &str) -> Result
     let style = state_style(&answered.state);
     let how = if *replayed { " (asked before)" } else { "" };
     context.out.text(&format!("{} {style}{}{style:#}{how}\n", shown(task), answered.state))?;
-    context.out.note(&format!("the same request again: --request {request}"));
+    drawn(context, request);
     Ok(ExitCode::SUCCESS)
 }

@@ -212,3 +212,24 @@ fn nobody_is_asked_about_a_revision_that_cannot_be_bound() {
     assert_eq!(refused.error()["code"], "delivery_revision_old", "{refused:?}");
     assert_eq!(project.items(&["pending"]), [] as [Value; 0]);
 }
+
+#[test]
+fn the_doctor_tells_of_runs_that_wait_for_a_person() {
+    let project = Project::new();
+    let told = || {
+        let report = project.run(&["doctor"]).stdout;
+        report.lines().find(|line| line.contains(" runs ")).map(str::to_owned).unwrap_or_default()
+    };
+    project.ok(&["runs", "start", "simple", "s"]);
+    assert!(told().contains("1 run living, none waits"), "{}", told());
+    project.ok(&["runs", "start", "delivery", "d"]);
+    assert!(told().starts_with("warn") && told().contains("2 runs living, 1 of them"), "{}", told());
+}
+
+#[test]
+fn a_request_id_that_was_given_is_not_told_again() {
+    let project = Project::new();
+    assert!(project.ok(&["runs", "start", "simple", "s"]).stderr.contains("--request req-"));
+    let given = project.ok(&["runs", "start", "simple", "s", "--request", "mine"]).stderr;
+    assert!(!given.contains("--request"), "{given}");
+}

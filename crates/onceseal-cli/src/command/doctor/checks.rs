@@ -15,7 +15,7 @@ use onceseal::store::SCHEMA_VERSION;
 use onceseal::views::{Filter, state_numbers};
 use onceseal::{Control, Error, Opening};
 
-use super::{Check, Verdict, history, leases};
+use super::{Check, Verdict, history, leases, runs};
 use crate::command::policy::{Checked, FORGETS, Noticed};
 use crate::context::Context;
 use crate::error::CliError;
@@ -179,7 +179,7 @@ fn store(control: &Control, config: Option<&Config>, checks: &mut Vec<Check>) {
     checks.push(active(control.policy().as_deref(), config));
     checks.push(waiting(control));
     checks.push(unknown(control));
-    checks.extend([lapsed(control), leases::lapsed(control)]);
+    checks.extend([lapsed(control), leases::lapsed(control), runs::waiting(control)]);
     checks.extend([parked(control), overdue(control), destinations(control)]);
 }
 

@@ -13,7 +13,7 @@ use onceseal::{Control, Error};
 
 use super::next::steps;
 use super::parts::Parts;
-use super::{Asking, Which, find_asked, unknown};
+use super::{Asking, Which, drawn, find_asked, unknown};
 use crate::command::lease::proof;
 use crate::command::refused::integer;
 use crate::context::{Context, wait};
@@ -241,6 +241,6 @@ pub(super) fn told(context: &Context, answer: &RunNow, request: &str) -> Result<
     if *replayed && now.sequence != answered.sequence {
         context.out.note(&format!("it stands in {} now, after {} events", now.state, now.sequence));
     }
-    context.out.note(&format!("the same request again: --request {request}"));
+    drawn(context, request);
     Ok(ExitCode::SUCCESS)
 }

@@ -16,7 +16,7 @@ use onceseal::runs::{AskedDelivery, Delivery, Run};
 use onceseal::{Control, Error, render};
 
 use super::acting::{document, go_on};
-use super::{Asking, Which, digest, earlier, find_asked, under, unknown};
+use super::{Asking, Which, digest, drawn, earlier, find_asked, under, unknown};
 use crate::command::exec::approval;
 use crate::command::list;
 use crate::command::refused::{self, integer};
@@ -199,7 +199,7 @@ fn bound(
     for Delivery { gate, revision, receipt, .. } in deliveries {
         context.out.text(&format!("{run} has bound {} {revision}: {receipt}{how}\n", shown(gate)))?;
     }
-    context.out.note(&format!("the same request again: --request {request}"));
+    drawn(context, request);
     go_on(context, control, run)?;
     Ok(ExitCode::SUCCESS)
 }

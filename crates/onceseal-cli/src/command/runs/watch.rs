@@ -117,6 +117,11 @@ fn tail(context: &Context, after: Option<u64>) -> Result<(), CliError> {
         (None, Some(control)) => newest(&control)?,
         (None, None) => 0,
     };
+    if !context.out.is_json() {
+        context
+            .out
+            .note(&format!("what is recorded of runs after position {after}; --after 0 tells all of it"));
+    }
     follow(context, after, u64::MAX, true, |control, stored| {
         let Some((id, event)) = control.run_event(stored)? else { return Ok(()) };
         if !context.out.is_json() {

@@ -12,7 +12,7 @@ use onceseal::runs::{DocumentError, RunNow, TaskState};
 
 use super::One;
 use crate::command::refused::{integer, remarks};
-use crate::command::runs::{Asking, Which, earlier, find, find_asked, under, unknown};
+use crate::command::runs::{Asking, Which, drawn, earlier, find, find_asked, under, unknown};
 use crate::context::{Context, wait};
 use crate::error::{CliError, UNUSABLE};
 use crate::files;
@@ -115,7 +115,7 @@ pub(super) fn plan(context: &Context, plan: &Plan) -> Result<ExitCode, CliError>
         answered.run,
         stands.map_or(0, |it| it.revision)
     ))?;
-    context.out.note(&format!("the same request again: --request {request}"));
+    drawn(context, &request);
     context.out.note(&format!("next: onceseal tasks list {}", shell(&plan.which.run)));
     Ok(ExitCode::SUCCESS)
 }
