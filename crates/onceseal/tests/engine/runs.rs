@@ -119,6 +119,8 @@ async fn a_design_begins_without_a_name_and_is_found_by_it_later() {
     assert_eq!(found.expect("there").id(), run.id());
     let begun = runs.find("design", &Subject::Provisional(digest)).await.expect("readable");
     assert_eq!(begun.expect("there").id(), run.id(), "by what it was begun with, too");
+    let joined = runs.start("design").provisional(digest).send().await.expect("joined");
+    assert_eq!((joined.run.id(), joined.answer.answered.joined), (run.id(), true));
     assert_eq!(code(run.bind_change("other").send().await), "change_bound");
 }
 
