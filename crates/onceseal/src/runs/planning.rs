@@ -22,6 +22,38 @@ impl Run {
     /// said). What is unchanged since the plan before goes on, what changed begins
     /// anew, what is gone is closed.
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// use onceseal::core::json::{self, Limits, Object, Value};
+    /// use onceseal::{Control, Principal, config::Config};
+    ///
+    /// # let clock = std::sync::Arc::new(onceseal::store::clock::SystemClock);
+    /// # let config = Config::parse(b"schema: onceseal.policy/v1\nactions: {}\n")?;
+    /// let control = Control::memory(config.policy, clock).await?;
+    /// let runs = control.runs().by(Principal::agent("builder"));
+    /// let run = runs.start("simple").change("add-login").send().await?.run;
+    /// let plan = |text: &str| match json::read(text.as_bytes(), &Limits::DATA) {
+    ///     Ok(Value::Object(plan)) => plan,
+    ///     _ => Object::new(),
+    /// };
+    ///
+    /// let first = plan(r#"{"tasks":[{"id":"form"},{"id":"docs","depends_on":["form"]}]}"#);
+    /// run.plan(1, &first)?.send().await?;
+    /// // `form` is what it was and keeps what was done; `docs` is gone, `page` is new.
+    /// let second = plan(r#"{"tasks":[{"id":"form"},{"id":"page"}]}"#);
+    /// run.plan(2, &second)?.send().await?;
+    ///
+    /// let replanned = control.run_history(run.id()).more(100)?.pop().and_then(|event| event.replanned);
+    /// let replanned = replanned.expect("the newest event is of the plan");
+    /// assert_eq!((replanned.kept, replanned.added, replanned.closed), (1, 1, 1));
+    /// // What is wrong with a plan is told with its place.
+    /// let wrong = plan(r#"{"tasks":[{"id":"form","depends_on":["fom"]}]}"#);
+    /// let error = run.plan(3, &wrong).err().expect("refused");
+    /// assert_eq!(error.to_string(), "tasks[0].depends_on: `fom` is no task of this plan; did you mean `form`?");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
     /// # Errors
     /// What is wrong with the document, and where.
     pub fn plan(&self, revision: u64, document: &Object) -> Result<Planning, DocumentError> {
