@@ -149,14 +149,14 @@ pub(crate) fn is_left(case: &Case<'_>, resource: &Resource) -> Result<bool, Halt
     Ok(row.is_none_or(|row| row.live(case.now).next().is_none()))
 }
 
-/// The lease that a holder has on a resource, alone.
+/// The lease that a holder has on a resource.
 pub(crate) fn live_of(
     case: &Case<'_>,
     resource: &Resource,
     holder: HolderId,
 ) -> Result<Option<LeaseNow>, Halt> {
     let row = case.view.lease(&stream(case.pinned, resource))?;
-    let own = row.and_then(|row| row.live(case.now).find(|live| live.holder == holder && !live.shared));
+    let own = row.and_then(|row| row.live(case.now).find(|live| live.holder == holder));
     Ok(own.map(|own| now(case, resource, own)))
 }
 

@@ -48,7 +48,12 @@ impl Naive {
         }
         if let Some(before) = self.handoffs.get(&receipt) {
             let is_same = (before.run, before.facts) == (run, facts);
-            return if is_same { Ok(Say::Done(false)) } else { Err(Code::HandoffConflict) };
+            return match before.stage {
+                _ if !is_same => Err(Code::HandoffConflict),
+                Stage::Accepted(_) | Stage::Withdrawn => Err(Code::HandoffOver),
+                Stage::Prepared if before.fence != self.fence(run) => Err(Code::HandoffStale),
+                Stage::Prepared => Ok(Say::Done(false)),
+            };
         }
         self.heard(run, by)?;
         if self.live(run).len() > 1 {
