@@ -147,7 +147,7 @@ fn nobody_is_asked_about_a_delivery_that_can_never_be_bound() {
     let old = ask("design", "6");
     assert_eq!(
         (&old["code"], &old["why"]),
-        (&json!("delivery_revision_old"), &json!("design is bound with revision 7"))
+        (&json!("delivery_revision_old"), &json!("revision 6 was given, and the newest of design is 7"))
     );
     assert_eq!(ask("plan", "8")["why"], "its gates: design");
     project.ok(&["runs", "transition", "open/c", "closed"]);

@@ -1,6 +1,6 @@
 //! Whether runs wait for somebody.
 
-use onceseal::runs::{Blocking, RunFilter, Stand};
+use onceseal::runs::{Blocking, InTheWay, RunFilter, Stand};
 use onceseal::{Control, Error};
 
 use super::checks::failed;
@@ -37,7 +37,11 @@ fn found(control: &Control) -> Result<(usize, bool, usize), Error> {
     let mut waiting = 0;
     for (id, _) in &listed.items {
         let blockers = control.blockers(*id)?.unwrap_or_default();
-        waiting += usize::from(blockers.iter().any(|it| it.blocker.blocking == Blocking::Decision));
+        // One that merely stands idle may be meant to.
+        let waits = |it: &InTheWay| {
+            it.blocker.blocking == Blocking::Decision && !it.blocker.code.starts_with("idle:")
+        };
+        waiting += usize::from(blockers.iter().any(waits));
     }
     Ok((listed.items.len(), listed.next.is_some(), waiting))
 }
