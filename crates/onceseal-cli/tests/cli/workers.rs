@@ -185,6 +185,31 @@ fn a_program_is_stopped_when_its_task_is_taken_away() {
     assert!(ended.code == 1 && ended.stderr.contains(r#""became":"lease_lost""#), "{ended:?}");
 }
 
+/// With leases of an hour: nobody waits for a renewal.
+#[test]
+fn a_program_is_stopped_at_once_by_a_new_plan_and_by_the_end_of_its_run() {
+    let project = planned(&many(1, ""));
+    let hour = ["--for", "1h", "--json"];
+    let worker = begun(&project, &hour, "exec sleep 600");
+    let program = |project: &Project| format!("/proc/{}", project.read("begun").trim());
+    let (first, changed) = (program(&project), r#"{"tasks":[{"id":"t0","input":{"n":2}}]}"#);
+    fs::write(project.path("begun"), "").expect("emptied");
+    fs::write(project.path("plan.json"), changed).expect("a plan");
+    project.ok(&["tasks", "plan", "simple/c", "2", "plan.json"]);
+    until("the program is stopped", || !std::path::Path::new(&first).exists());
+    until("it is begun anew", || !project.read("begun").trim().is_empty());
+    let second = program(&project);
+    let ended = project.ok(&["runs", "cancel", "simple/c"]);
+    assert!(ended.stderr.contains("1 of 1 task not verified"), "{ended:?}");
+    until("the program is stopped", || !std::path::Path::new(&second).exists());
+    let ended = ran(worker.wait_with_output().expect("it ends, since nothing can be taken any more"));
+    let told: Vec<Value> = ended.stderr.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let lost: Vec<_> = told.iter().filter(|line| line["task"]["became"] == "lease_lost").collect();
+    let why: Vec<_> = lost.iter().map(|line| &line["task"]["code"]).collect();
+    assert_eq!(why, [&json!("plan_changed"), &json!("run_ended")], "{ended:?}");
+    assert_eq!(project.json(&["audit"])["clean"], true);
+}
+
 #[test]
 fn a_worker_that_is_told_to_stop_tells_its_program_and_takes_nothing_more() {
     let project = planned(&many(2, ""));

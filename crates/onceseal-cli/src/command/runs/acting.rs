@@ -8,7 +8,7 @@ use onceseal::core::code::Code;
 use onceseal::core::hash::Hash;
 use onceseal::core::id::RunId;
 use onceseal::core::json::{Object, Value};
-use onceseal::runs::{Lease, Moving, Resource, Run, RunNow, Subject};
+use onceseal::runs::{Lease, Moving, Resource, Run, RunNow, Subject, TaskFilter, TaskState};
 use onceseal::{Control, Error};
 
 use super::next::steps;
@@ -19,6 +19,7 @@ use crate::command::refused::integer;
 use crate::context::{Context, wait};
 use crate::error::CliError;
 use crate::table::state_style;
+use crate::text::counted;
 
 /// A run to start.
 #[derive(Debug, Args)]
@@ -140,12 +141,29 @@ fn moved(context: &Context, moved: &Moved, begin: impl FnOnce(&Run) -> Moving) -
         moving = moving.under_lease(lease);
     }
     match wait(moving.send())? {
-        Ok(now) => told(context, &now, &request),
+        Ok(now) => {
+            let code = told(context, &now, &request)?;
+            if now.now.terminal && !context.out.is_json() {
+                unfinished(context, &control, run.id())?;
+            }
+            Ok(code)
+        }
         Err(error) => {
             let error = offered(&control, run.id(), error.into());
             Err(earlier(&run, &request, error))
         }
     }
+}
+
+/// Says what a run that has ended leaves undone.
+fn unfinished(context: &Context, control: &Control, run: RunId) -> Result<(), CliError> {
+    let tasks = control.list_tasks(run, &TaskFilter::default(), usize::MAX)?.items;
+    let left = tasks.iter().filter(|task| task.row.state != TaskState::Verified).count();
+    if left > 0 {
+        let all = counted(tasks.len(), "task");
+        context.out.note(&format!("note: {left} of {all} not verified, and no more is done for them"));
+    }
+    Ok(())
 }
 
 /// The lease on a run under which it is asked: that of a file, or else the one that
