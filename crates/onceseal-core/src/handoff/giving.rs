@@ -166,9 +166,10 @@ pub(crate) fn accept(case: &mut Case<'_>, accept: &AcceptHandoff) -> Result<Repl
     let holder = case.pinned.tenant.holder(*holder);
     match row.state {
         HandoffState::Prepared => {}
-        // An answer that was lost is given again.
+        // An answer that was lost is given again: the lease that followed on the one
+        // it was prepared of, and none that its holder took since.
         HandoffState::Accepted if row.holder == Some(holder) => {
-            let own = lease::live_of(case, resource, holder)?;
+            let own = lease::live_of(case, resource, holder)?.filter(|own| own.lease.fence == row.fence + 1);
             return Ok(own.map_or(Code::HandoffOver.into(), |own| Reply::Lease(Box::new(own))));
         }
         HandoffState::Accepted | HandoffState::Withdrawn => return Ok(Code::HandoffOver.into()),

@@ -2,8 +2,8 @@
 //! row, and the promises held against it.
 
 /// Every promise that is looked at in every state.
-pub(crate) const PROMISES: [&str; 13] =
-    [ALONE, FENCED, VALID, FENCES, TOKEN, OWN, FREE, KEPT, OVER, OUTCOME, RUN, FINAL, FOLDS];
+pub(crate) const PROMISES: [&str; 14] =
+    [ALONE, FENCED, VALID, FENCES, TOKEN, OWN, FREE, KEPT, OVER, OUTCOME, RUN, FINAL, FOLDS, HANDED];
 
 pub(crate) const ALONE: &str = "one holds what no other holds a part of, but where all share it";
 pub(crate) const FENCED: &str = "nothing is changed under a lease that is over";
@@ -18,6 +18,8 @@ pub(crate) const OUTCOME: &str = "an outcome that was accepted is kept and never
 pub(crate) const RUN: &str =
     "a run moves under a live lease, and is interrupted when the last one ended without a word";
 pub(crate) const FINAL: &str = "a run that ended stays as it is";
+pub(crate) const HANDED: &str =
+    "a resource is handed over once, to whoever accepts first, while nobody has taken it since";
 pub(crate) const FOLDS: &str = "every verdict folds into rows after few reads";
 
 /// How a lease ended.
@@ -55,6 +57,23 @@ impl Grant {
     pub(crate) fn lapses(&self, at: i8) -> bool {
         self.over == Over::No && at > self.until
     }
+}
+
+/// Where the handoff stands, by what was asked and answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Handoff {
+    Unknown,
+    /// Of the resource as it was under its lease of this number.
+    Prepared {
+        fence: u64,
+    },
+    /// By this holder.
+    Accepted {
+        heir: u8,
+        /// The number of the lease that it was prepared of.
+        fence: u64,
+    },
+    Withdrawn,
 }
 
 /// Where the run stands, by what was asked and answered.

@@ -10,7 +10,7 @@ use crate::steps::OUTCOMES;
 
 impl Protocol {
     pub(crate) fn judge(&self, state: &mut State) {
-        let found = [self.alone(state), self.leases(state), self.run(state)];
+        let found = [self.alone(state), self.leases(state), self.run(state), self.handed(state)];
         if let Some(promise) = found.into_iter().flatten().next() {
             state.breaks(promise);
         }

@@ -121,6 +121,10 @@ impl Ledger {
                     row.updated_at = shifted(row.updated_at).max(oldest);
                     row.created_at = now();
                 }
+                Row::Handoff(row) => {
+                    row.updated_at = shifted(row.updated_at).max(oldest);
+                    row.created_at = now();
+                }
                 _ => {}
             }
             self.put(stream, row);

@@ -12,6 +12,7 @@ mod broken;
 #[path = "../support/executor.rs"]
 mod executor;
 mod ghost;
+mod handing;
 mod judge;
 mod ledger;
 mod mutants;
@@ -42,6 +43,12 @@ fn holds(world: Bounds, small: Bounds) {
 fn the_promises_hold_in_every_reachable_state_of_a_run() {
     let small = Bounds { back: 1, ..RUN };
     holds(Bounds { holders: 3, leases: 3, crash: true, ..small }, small);
+}
+
+#[test]
+fn the_promises_hold_in_every_reachable_state_of_a_run_that_is_handed_over() {
+    let small = Bounds { hands: true, ..RUN };
+    holds(Bounds { holders: 3, leases: 3, back: 1, ..small }, small);
 }
 
 #[test]
@@ -77,6 +84,11 @@ fn every_broken_rule_of_what_a_holder_may_say_is_found() {
 #[test]
 fn every_broken_rule_of_taking_a_resource_is_found() {
     each_is_found(mutants::taking::all());
+}
+
+#[test]
+fn every_broken_rule_of_handing_over_is_found() {
+    each_is_found(mutants::handing::all());
 }
 
 #[test]

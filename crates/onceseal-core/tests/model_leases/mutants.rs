@@ -1,13 +1,16 @@
 //! Rules of leases broken on purpose, and the promise that tells of each.
 
+pub(crate) mod handing;
 pub(crate) mod runs;
 pub(crate) mod taking;
 pub(crate) mod words;
 
 use std::sync::Arc;
 
+use onceseal_core::approval::{Identity, Proof};
 use onceseal_core::command::Command;
 use onceseal_core::decide::Verdict;
+use onceseal_core::handoff::Giver;
 use onceseal_core::id::RootId;
 use onceseal_core::journal::{Event, Kind, Row};
 use onceseal_core::lease::{Lease, LeaseRow};
@@ -58,6 +61,12 @@ fn about(pinned: &Pinned, command: &Command) -> Option<StreamId> {
         Command::Lapse(stream) => Some(*stream),
         other => under(other).map(|lease| pinned.tenant.lease(&lease.resource.to_string())),
     }
+}
+
+/// The word of whoever may take anything away.
+pub(crate) fn operator() -> Giver {
+    let person = Identity { proof: Proof::Os, name: "owner".to_owned() };
+    Giver::Operator { person, reason: "stuck".to_owned() }
 }
 
 fn is_taking(command: &Command) -> bool {

@@ -14,7 +14,7 @@ use onceseal_core::view::Pinned;
 use stateright::{Model, Property};
 
 use crate::executor::Rules;
-use crate::ghost::{Grant, Over, PROMISES, RunGhost};
+use crate::ghost::{Grant, Handoff, Over, PROMISES, RunGhost};
 use crate::ledger::Ledger;
 
 /// How much of everything there is.
@@ -30,10 +30,13 @@ pub(crate) struct Bounds {
     pub(crate) back: u8,
     /// Whether holders crash and ask again, knowing nothing.
     pub(crate) crash: bool,
+    /// Whether the first resource is handed over.
+    pub(crate) hands: bool,
 }
 
 /// A run, and those who work on it.
-pub(crate) const RUN: Bounds = Bounds { resources: &["run"], holders: 2, leases: 2, back: 0, crash: false };
+pub(crate) const RUN: Bounds =
+    Bounds { resources: &["run"], holders: 2, leases: 2, back: 0, crash: false, hands: false };
 /// A directory, and one in it.
 pub(crate) const TWO_PATHS: Bounds = Bounds { resources: &["a", "a/b"], ..RUN };
 /// A directory, and two in it.
@@ -55,6 +58,7 @@ pub(crate) struct State {
     /// What was handed out of each resource, in order.
     pub(crate) grants: Vec<Vec<Grant>>,
     pub(crate) run: RunGhost,
+    pub(crate) handoff: Handoff,
     /// How often the clock may still go back.
     pub(crate) back: u8,
     /// The first promise that was broken.
@@ -74,6 +78,15 @@ pub(crate) enum Use {
     Commit(usize),
     GiveUp,
     Move(&'static str),
+}
+
+/// What is done about the handoff.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Hand {
+    /// By the holder of this lease, or else by an operator.
+    Prepare(Option<usize>),
+    Accept(u8),
+    Withdraw,
 }
 
 /// What happens next.
@@ -96,6 +109,7 @@ pub(crate) enum Step {
         what: Use,
     },
     Crash(u8),
+    Hand(Hand),
     Lapse(usize),
     Tick,
     /// The store is opened anew where the clock is a tick behind. Within one
@@ -175,7 +189,8 @@ impl Model for Protocol {
     fn init_states(&self) -> Vec<State> {
         let (ledger, grants) = (Ledger::default(), vec![Vec::new(); self.resources.len()]);
         let run = RunGhost { state: "created", interrupted: false };
-        let mut state = State { ledger, grants, run, back: self.bounds.back, broken: None };
+        let mut state =
+            State { ledger, grants, run, handoff: Handoff::Unknown, back: self.bounds.back, broken: None };
         if self.run_id().is_some() {
             self.submit(&mut state, self.start.clone());
         }
@@ -202,6 +217,13 @@ impl Model for Protocol {
                 steps.extend(self.uses().into_iter().map(|what| Step::Guess { resource, what }));
                 steps.push(Step::Lapse(resource));
             }
+        }
+        if self.bounds.hands {
+            let known = state.grants[0].iter().enumerate().filter(|(_, grant)| grant.known);
+            let givers = known.map(|(grant, _)| Some(grant)).chain([None]);
+            steps.extend(givers.map(|giver| Step::Hand(Hand::Prepare(giver))));
+            steps.extend(holders.clone().map(|holder| Step::Hand(Hand::Accept(holder))));
+            steps.push(Step::Hand(Hand::Withdraw));
         }
         if self.bounds.crash {
             steps.extend(holders.map(Step::Crash));
@@ -231,7 +253,7 @@ fn promised() -> Vec<Property<Protocol>> {
     macro_rules! all {
         ($($n:literal)*) => { vec![$(Property::always(PROMISES[$n], holds::<$n>)),*] };
     }
-    let all = all![0 1 2 3 4 5 6 7 8 9 10 11 12];
+    let all = all![0 1 2 3 4 5 6 7 8 9 10 11 12 13];
     assert_eq!(all.len(), PROMISES.len());
     all
 }
@@ -249,6 +271,15 @@ fn reached(bounds: Bounds) -> Vec<Property<Protocol>> {
     if bounds.leases > 1 {
         all.push(sometimes("a resource that two share", |_, state| {
             state.grants[0].iter().filter(|grant| grant.live(0) && grant.shared).count() == 2
+        }));
+    }
+    if bounds.hands {
+        all.push(sometimes("a resource that was handed over", |_, state| {
+            matches!(state.handoff, Handoff::Accepted { .. }) && state.grants[0].iter().any(|it| it.live(0))
+        }));
+        all.push(sometimes("a handoff that nobody can accept any more", |_, state| {
+            let newest = state.grants[0].last().map_or(0, |grant| grant.fence);
+            matches!(state.handoff, Handoff::Prepared { fence } if fence != newest)
         }));
     }
     if bounds.resources == RUN.resources {

@@ -39,6 +39,7 @@ impl Protocol {
                 let all = state.grants.iter_mut().flatten();
                 all.filter(|grant| grant.holder == holder).for_each(|grant| grant.known = false);
             }
+            Step::Hand(hand) => self.hand(state, hand)?,
             Step::Lapse(resource) => self.sweep(state, resource),
             Step::Tick => self.move_clock(state, 1),
             Step::Back => {
@@ -78,14 +79,16 @@ impl Protocol {
             };
             let row = state.ledger.get(&stream).map(|stored| stored.row.clone());
             match self.rules.evolve(&stream, row, sequence, at, &event) {
-                Ok(row) if matches!(stream.kind, StreamKind::Lease | StreamKind::Run) => {
+                Ok(row)
+                    if matches!(stream.kind, StreamKind::Lease | StreamKind::Run | StreamKind::Handoff) =>
+                {
                     state.ledger.put(stream, row);
                 }
                 // No request is repeated here.
                 Ok(_) => {}
                 Err(_) => state.breaks(FOLDS),
             }
-            if let (Some(payload), StreamKind::Lease) = (draft.payload, stream.kind) {
+            if let (Some(payload), StreamKind::Lease | StreamKind::Handoff) = (draft.payload, stream.kind) {
                 state.ledger.keep(stream, sequence, payload.text);
             }
         }
@@ -146,7 +149,15 @@ impl Protocol {
     }
 
     /// One more lease. What it took the place of is over.
-    fn handed_out(&self, state: &mut State, resource: usize, who: u8, now: &LeaseNow, at: i8, preempt: bool) {
+    pub(crate) fn handed_out(
+        &self,
+        state: &mut State,
+        resource: usize,
+        who: u8,
+        now: &LeaseNow,
+        at: i8,
+        preempt: bool,
+    ) {
         if state.grants[resource].iter().any(|grant| grant.fence >= now.lease.fence) {
             state.breaks(FENCES);
         }
@@ -170,7 +181,7 @@ impl Protocol {
     }
 
     /// Whatever is over is recorded. `false`: nothing is.
-    fn lapse(&self, state: &mut State, resource: usize, at: i8) -> bool {
+    pub(crate) fn lapse(&self, state: &mut State, resource: usize, at: i8) -> bool {
         let grants = &mut state.grants[resource];
         let over = grants.iter().any(|grant| grant.lapses(at));
         let left = grants.iter().any(|grant| grant.live(at));

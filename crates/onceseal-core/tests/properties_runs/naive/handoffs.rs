@@ -82,6 +82,7 @@ impl Naive {
         let Handoff { fence, stage, .. } = self.known(run, receipt)?;
         if stage == Stage::Accepted(holder)
             && let Some(own) = self.live(run).into_iter().find(|held| held.holder == holder)
+            && own.fence == fence + 1
         {
             let Held { fence, holder, shared, until } = own;
             return Ok(Say::Lease { run, fence, holder, shared, until });
