@@ -18,5 +18,7 @@ pub use resource::Resource;
 pub use row::{Holder, LeasePrivate, LeaseRow, Outcome, Use, below_key, evolve};
 pub use taking::{AcquireLease, Preempt};
 
-pub(crate) use hold::{commit, end_all, end_others, holds, interrupt, is_of_run, lapse, lapses, renew};
-pub(crate) use taking::{acquire, blinded, hand_over, is_left, live_of, read, reads};
+pub(crate) use hold::{
+    commit, end_all, end_others, holds, interrupt, is_abandoned, is_of_run, lapse, record_lapses_on, renew,
+};
+pub(crate) use taking::{acquire, blinded, hand_over, is_left, live_of, read, reads, run_reads};

@@ -243,14 +243,30 @@ impl View {
         if missing.is_empty() { Ok(()) } else { Err(Halt::Need(missing)) }
     }
 
-    /// The streams found in a range: what the store has, with the rows of this
-    /// view in place of what it had of them. Where a row does not decode the
-    /// store's word stands: what is there must not be taken for absent.
+    /// The streams found in a range, as many as there are up to its limit: what the
+    /// store has, with the rows of this view in place of what it had of them. Where a
+    /// row does not decode the store's word stands: what is there must not be taken
+    /// for absent.
     ///
     /// # Errors
-    /// [`Halt::Need`] if the range was not given.
+    /// [`Halt::Need`] of what was not given: of a wider range where so much of this
+    /// one has moved elsewhere since that what follows is not known.
     pub fn range(&self, range: &Range) -> Result<Vec<StreamId>, Halt> {
+        let mut wide = range.clone();
+        loop {
+            if let Some(mut all) = self.known(&wide, range.limit)? {
+                all.truncate(range.limit);
+                return Ok(all);
+            }
+            wide.limit = wide.limit.saturating_mul(WIDER);
+        }
+    }
+
+    /// What is known of a range, if that is all, or at least so much.
+    fn known(&self, range: &Range, wanted: usize) -> Result<Option<Vec<StreamId>>, Halt> {
         let found = self.found.get(range).ok_or_else(|| Halt::Need(vec![Read::Range(range.clone())]))?;
+        // Beyond the last of what was cut off there may be more.
+        let cut = found.last().filter(|_| found.len() >= range.limit);
         let is_known = |stream| matches!(self.rows.get(stream), Some(Loaded::Row(_) | Loaded::Absent));
         let stored = found.iter().filter(|(_, stream)| !is_known(stream)).cloned();
         let first = (Key { index: range.index, bytes: range.from.clone() }, LOWEST);
@@ -260,10 +276,12 @@ impl View {
             .flat_map(|keys| keys.range(first.clone()..))
             .take_while(|(key, _)| key.index == range.index && key.bytes <= range.to)
             .map(|(key, stream)| (key.bytes.clone(), *stream));
-        let mut all: Vec<_> = stored.chain(ours).collect();
+        let mut all: Vec<_> = stored.chain(ours).filter(|key| cut.is_none_or(|last| key <= last)).collect();
+        if cut.is_some() && all.len() < wanted {
+            return Ok(None);
+        }
         all.sort();
-        all.truncate(range.limit);
-        Ok(all.into_iter().map(|(_, stream)| stream).collect())
+        Ok(Some(all.into_iter().map(|(_, stream)| stream).collect()))
     }
 
     /// The text kept beside an event; `None` if it has been erased.
@@ -282,5 +300,8 @@ fn keys_of(loaded: &Loaded) -> Vec<Key> {
         Loaded::Absent | Loaded::Unreadable => Vec::new(),
     }
 }
+
+/// By so much wider a range is looked at where too much of it has moved elsewhere.
+const WIDER: usize = 16;
 
 const LOWEST: StreamId = StreamId { kind: crate::stream::StreamKind::Action, name: [0; 16] };

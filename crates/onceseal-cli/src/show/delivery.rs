@@ -54,7 +54,10 @@ impl Asked {
         object.insert("receipt", delivery.receipt.to_string());
         object.insert("contract", optional(delivery.contract.map(|hash| hash.to_string())));
         object.insert("record", optional(delivery.record.map(|hash| hash.to_string())));
-        object.insert("cannot_be_bound", optional(self.0.idle().map(|code| code.as_str().to_owned())));
+        object.insert(
+            "cannot_be_bound",
+            optional(self.0.cannot_be_bound().map(|code| code.as_str().to_owned())),
+        );
         object
     }
 

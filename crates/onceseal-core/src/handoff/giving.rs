@@ -14,7 +14,7 @@ use crate::lease::{self, Lease, LeaseRow, Resource};
 use crate::limits;
 use crate::operation::event::PersonSaid;
 use crate::reply::{Refusal, Reply};
-use crate::run::event::AskedBy;
+use crate::run::{self, event::AskedBy};
 use crate::stream::StreamId;
 use crate::time::Span;
 use crate::view::{Halt, Pinned, Range, Read};
@@ -92,6 +92,11 @@ pub(crate) fn prepare(case: &mut Case<'_>, prepare: &PrepareHandoff) -> Result<R
         Ok(said) => said,
         Err(code) => return Ok(code.into()),
     };
+    if let Some(run) = resource.of_run()
+        && let Some(code) = run::unliving(case, run)?
+    {
+        return Ok(code.into());
+    }
     if lease::is_left(case, resource)? {
         return Ok(Code::TaskNotTaken.into());
     }
@@ -177,12 +182,10 @@ pub(crate) fn accept(case: &mut Case<'_>, accept: &AcceptHandoff) -> Result<Repl
     if lease.as_ref().map_or(0, |lease| lease.fence) != row.fence {
         return Ok(Code::HandoffStale.into());
     }
-    if let Some(run) = resource.of_run() {
-        match case.view.run(run)? {
-            None => return Ok(Code::RunUnknown.into()),
-            Some(row) if row.terminal => return Ok(Code::RunEnded.into()),
-            Some(_) => {}
-        }
+    if let Some(run) = resource.of_run()
+        && let Some(code) = run::unliving(case, run)?
+    {
+        return Ok(code.into());
     }
     if lease::is_left(case, resource)? {
         return Ok(Code::TaskNotTaken.into());
@@ -257,17 +260,19 @@ fn prepared(resource: Hash) -> Range {
 
 /// What is read to prepare or withdraw a handoff.
 pub(crate) fn prepare_reads(pinned: &Pinned, resource: &Resource, receipt: Hash) -> Vec<Read> {
-    vec![
+    let mut reads = vec![
         Read::Stream(pinned.tenant.handoff(receipt)),
         Read::Range(prepared(lease::blinded(pinned, resource))),
         lease::read(pinned, resource),
-    ]
+    ];
+    reads.extend(lease::run_reads(pinned, resource));
+    reads
 }
 
 /// What is read to accept one.
 pub(crate) fn accept_reads(pinned: &Pinned, accept: &AcceptHandoff) -> Vec<Read> {
     let mut reads =
         vec![Read::Stream(pinned.tenant.handoff(accept.receipt)), lease::read(pinned, &accept.resource)];
-    reads.extend(accept.resource.of_run().map(|run| Read::Stream(StreamId::run(run))));
+    reads.extend(lease::run_reads(pinned, &accept.resource));
     reads
 }

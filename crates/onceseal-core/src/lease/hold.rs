@@ -212,12 +212,15 @@ pub(crate) fn lapse(case: &mut Case<'_>, stream: &StreamId) -> Result<Reply, Hal
     Ok(Reply::Done { changed: record_lapses(case, stream, &row)? })
 }
 
-/// Records which leases on a resource are over. Whether those who had one are all
-/// gone.
-pub(crate) fn lapses(case: &mut Case<'_>, resource: &Resource) -> Result<bool, Halt> {
-    let stream = stream(case.pinned, resource);
-    let Some(row) = case.view.lease(&stream)?.cloned() else { return Ok(false) };
-    Ok(record_lapses(case, &stream, &row)? && row.live(case.now).next().is_none())
+/// Whether whoever had a resource is gone, and nobody has recorded that.
+pub(crate) fn is_abandoned(case: &Case<'_>, resource: &Resource) -> Result<bool, Halt> {
+    let row = case.view.lease(&stream(case.pinned, resource))?;
+    Ok(row.is_some_and(|row| row.is_abandoned(case.now)))
+}
+
+/// Records which leases on a resource are over.
+pub(crate) fn record_lapses_on(case: &mut Case<'_>, resource: &Resource) -> Result<(), Halt> {
+    lapse(case, &stream(case.pinned, resource)).map(drop)
 }
 
 /// Ends the live leases on a resource, but for one.
@@ -233,7 +236,7 @@ pub(crate) fn end_others(case: &mut Case<'_>, resource: &Resource, own: Option<u
 /// one, is interrupted if nobody is left. `false`: none is over.
 pub(super) fn record_lapses(case: &mut Case<'_>, stream: &StreamId, row: &LeaseRow) -> Result<bool, Halt> {
     let over: Vec<u64> = row.lapsed(case.now).map(|holder| holder.fence).collect();
-    if let (Some(stream), false, None) = (row.interrupts, over.is_empty(), row.live(case.now).next()) {
+    if let Some(stream) = row.interrupts.filter(|_| row.is_abandoned(case.now)) {
         match stream.kind {
             StreamKind::Task => task::interrupt(case, stream)?,
             _ => run::interrupt(case, RunId(stream.name))?,

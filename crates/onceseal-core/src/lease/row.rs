@@ -136,6 +136,11 @@ impl LeaseRow {
         self.holders.iter().filter(move |holder| now <= holder.until)
     }
 
+    /// Whether leases are over that nobody has recorded as over, and none is live.
+    pub(crate) fn is_abandoned(&self, now: Timestamp) -> bool {
+        self.lapsed(now).next().is_some() && self.live(now).next().is_none()
+    }
+
     /// Moves the end of the lease of this number: the one change without an event.
     pub fn renew(&mut self, fence: u64, until: Timestamp) {
         for holder in self.holders.iter_mut().filter(|holder| holder.fence == fence) {

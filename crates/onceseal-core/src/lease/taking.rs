@@ -13,6 +13,7 @@ use crate::lease::row::{Holder, LeaseRow, below_key};
 use crate::limits;
 use crate::operation::event::PersonSaid;
 use crate::reply::{Held, LeaseNow, Refusal, Reply};
+use crate::run;
 use crate::stream::StreamId;
 use crate::time::Span;
 use crate::view::{Halt, Pinned, Range, Read};
@@ -51,12 +52,10 @@ pub(crate) fn acquire(case: &mut Case<'_>, acquire: &AcquireLease) -> Result<Rep
     {
         return Ok(code.into());
     }
-    if let Some(run) = resource.of_run() {
-        match case.view.run(run)? {
-            None => return Ok(Code::RunUnknown.into()),
-            Some(row) if row.terminal => return Ok(Code::RunEnded.into()),
-            Some(_) => {}
-        }
+    if let Some(run) = resource.of_run()
+        && let Some(code) = run::unliving(case, run)?
+    {
+        return Ok(code.into());
     }
     let holder = case.pinned.tenant.holder(*holder);
     let stream = stream(case.pinned, resource);
@@ -205,6 +204,12 @@ pub(crate) fn reads(pinned: &Pinned, acquire: &AcquireLease) -> Vec<Read> {
     let resource = &acquire.resource;
     let mut reads = vec![Read::Stream(stream(pinned, resource)), Read::Range(below(pinned, resource))];
     reads.extend(resource.above().map(|above| Read::Stream(stream(pinned, &above))));
-    reads.extend(resource.of_run().map(|run| Read::Stream(StreamId::run(run))));
+    reads.extend(run_reads(pinned, resource));
     reads
+}
+
+/// What is read of the run of a resource, to see that it lives.
+pub(crate) fn run_reads(pinned: &Pinned, resource: &Resource) -> impl Iterator<Item = Read> {
+    let of_run = |run| [Read::Stream(StreamId::run(run)), read(pinned, &Resource::Run(run))];
+    resource.of_run().map(of_run).into_iter().flatten()
 }

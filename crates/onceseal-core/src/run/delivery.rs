@@ -112,11 +112,33 @@ impl Delivery {
         (whole == *arguments).then_some((run, delivery))
     }
 
+    /// Why it cannot be bound to a run as that stands, whatever a person says, if it
+    /// cannot. Without an approval it may be bound by any.
+    #[must_use]
+    pub fn cannot_be_bound(
+        &self,
+        run: &RunRow,
+        definition: &Definition,
+        bound: Option<&DeliveryRow>,
+    ) -> Option<Code> {
+        match bound {
+            Some(row) if self.approval.is_none() && self.says(row) || self.is(row) => None,
+            Some(_) => Some(Code::DeliveryConflict),
+            None if run.terminal => Some(Code::RunEnded),
+            None if !definition.gates().contains_key(&self.gate) => Some(Code::GateUnknown),
+            None => limits::misses(self.revision, run.revision_of(&self.gate)),
+        }
+    }
+
     /// Whether it is what was bound.
     fn is(&self, row: &DeliveryRow) -> bool {
+        self.says(row) && self.approval == row.approval
+    }
+
+    /// Whether it is what was bound, by whatever approval.
+    fn says(&self, row: &DeliveryRow) -> bool {
         let DeliveryPrivate { contract, receipt, record } = &row.private;
-        (Some(self.receipt), self.contract, self.record, self.approval)
-            == (*receipt, *contract, *record, row.approval)
+        (Some(self.receipt), self.contract, self.record) == (*receipt, *contract, *record)
     }
 }
 

@@ -108,16 +108,30 @@ pub(crate) fn reads(tenant: &Tenant, run: RunId, request: &str) -> Vec<Read> {
 /// worked on it is gone, if so.
 pub(super) fn met<'a>(case: &mut Case<'a>, run: RunId) -> Result<Option<(u64, Cow<'a, RunRow>)>, Halt> {
     let Some((sequence, row)) = request::run(case, run)? else { return Ok(None) };
-    let moved = match lease::lapses(case, &Resource::Run(run))? {
+    let resource = Resource::Run(run);
+    let moved = match lease::is_abandoned(case, &resource)? {
         true => interruption(case, row)?,
         false => None,
     };
+    lease::record_lapses_on(case, &resource)?;
     Ok(Some(match moved {
         None => (sequence, Cow::Borrowed(row)),
         Some(Moved { code, terminal, to, .. }) => {
             (sequence + 1, Cow::Owned(RunRow { code, terminal, state: to, ..row.clone() }))
         }
     }))
+}
+
+/// Why nothing is begun under a run, if so: there is none, or it has ended; also
+/// where it ends by that whoever worked on it is gone, which is recorded then.
+pub(crate) fn unliving(case: &mut Case<'_>, run: RunId) -> Result<Option<Code>, Halt> {
+    let Some((_, row)) = request::run(case, run)? else { return Ok(Some(Code::RunUnknown)) };
+    let ends = lease::is_abandoned(case, &Resource::Run(run))?
+        && interruption(case, row)?.is_some_and(|moved| moved.terminal);
+    if ends {
+        met(case, run)?;
+    }
+    Ok((ends || row.terminal).then_some(Code::RunEnded))
 }
 
 /// Records that nobody works on a run any more, if it lives.

@@ -95,13 +95,21 @@ pub(crate) fn start(case: &mut Case<'_>, start: &StartRun) -> Result<Reply, Halt
         return Ok(code.into());
     }
     let lookup = lookup(&case.pinned.tenant, *root, definition.kind(), &key);
+    let mut ended = None;
     if let Some(id) = living(case, lookup)? {
         let (sequence, row) = moving::met(case, id)?.ok_or(Halt::Unreadable)?;
-        let now = Standing::of(sequence, &row);
-        let answered = Answered { joined: true, run: id, sequence, state: row.state.clone() };
-        return Ok(request.answer(case, answered, now));
+        if !row.terminal {
+            let now = Standing::of(sequence, &row);
+            let answered = Answered { joined: true, run: id, sequence, state: row.state.clone() };
+            return Ok(request.answer(case, answered, now));
+        }
+        // It has just ended, since whoever worked on it is gone.
+        ended = Some((Some(id), row.ordinal + 1));
     }
-    let (previous, ordinal) = former(case, lookup)?;
+    let (previous, ordinal) = match ended {
+        Some(ended) => ended,
+        None => former(case, lookup)?,
+    };
     add(case, definition)?;
     let id = case.command.run();
     let data = Started {

@@ -339,8 +339,16 @@ pub(crate) fn grant(case: &mut Case<'_>, grant: &GrantAttempts) -> Result<Reply,
 /// Records that nobody works on a task any more. It is next, before all that are
 /// in line, as often as its attempts allow.
 pub(crate) fn interrupt(case: &mut Case<'_>, stream: StreamId) -> Result<(), Halt> {
+    if left(case, stream)?.is_some_and(|after| after.attempts_left() > 0) {
+        queued(case, stream, TaskState::Ready);
+    }
+    Ok(())
+}
+
+/// Records that nobody works on a task any more. How it stands then, if anybody did.
+pub(super) fn left(case: &mut Case<'_>, stream: StreamId) -> Result<Option<TaskRow>, Halt> {
     let Some(task) = case.view.task(&stream)?.filter(|task| task.state.is_worked_on()) else {
-        return Ok(());
+        return Ok(None);
     };
     let code = Some(INTERRUPTED.to_owned());
     let data = TaskMoved {
@@ -353,11 +361,7 @@ pub(crate) fn interrupt(case: &mut Case<'_>, stream: StreamId) -> Result<(), Hal
     let sealed =
         TaskMovedSealed { agent: None, environment: None, hash: None, produced_by: None, user: None };
     case.record(stream, Refs::NONE, Body::TaskMoved(data, sealed));
-    let after = TaskRow { code, ..task.clone() };
-    if after.attempts_left() > 0 {
-        queued(case, stream, TaskState::Ready);
-    }
-    Ok(())
+    Ok(Some(TaskRow { code, ..task.clone() }))
 }
 
 /// What is read of what is asked about a task.

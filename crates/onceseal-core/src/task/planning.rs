@@ -176,12 +176,12 @@ fn stop(case: &mut Case<'_>, run: RunId, tasks: &[StreamId]) -> Result<(), Halt>
     held.iter().try_for_each(|resource| lease::end_all(case, resource))
 }
 
-/// Ends the work on every task of a run, which has ended.
+/// Ends the work on every task of a run, which has ended: none is in line any more.
 pub(crate) fn stop_all(case: &mut Case<'_>, run: RunId) -> Result<(), Halt> {
     let tasks = case.view.range(&queue::at_work(run))?;
     case.view.all(tasks.iter().map(|stream| Read::Stream(*stream)))?;
     stop(case, run, &tasks)?;
-    tasks.into_iter().try_for_each(|stream| moving::interrupt(case, stream))
+    tasks.into_iter().try_for_each(|stream| moving::left(case, stream).map(drop))
 }
 
 fn blinded(tenant: &Tenant, spec: &Spec) -> Hash {

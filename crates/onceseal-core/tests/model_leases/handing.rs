@@ -47,7 +47,7 @@ impl Protocol {
             self.lapse(state, 0, at);
         }
         match (reply, before) {
-            (Reply::Done { changed: true }, Handoff::Unknown) if may && !sharing => {
+            (Reply::Done { changed: true }, Handoff::Unknown) if may && !sharing && !state.run.ended() => {
                 state.handoff = Handoff::Prepared { fence: Protocol::newest(state) };
             }
             (Reply::Done { changed: true }, Handoff::Unknown) if !may => state.breaks(FENCED),
@@ -59,6 +59,7 @@ impl Protocol {
             (Reply::Refused(refusal), _) => {
                 let fits = match refusal.code {
                     Code::LeaseFenced => before == Handoff::Unknown && !may,
+                    Code::RunEnded => before == Handoff::Unknown && may && state.run.ended(),
                     Code::LeaseHeld => before == Handoff::Unknown && may && sharing,
                     Code::HandoffStale => {
                         matches!(before, Handoff::Prepared { fence } if fence != Protocol::newest(state))

@@ -1,18 +1,26 @@
 //! Whoever works on a run when it ends, and whoever is gone when it moves on.
 
+use std::sync::Arc;
+
 use onceseal_core::action::Principal;
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
-use onceseal_core::id::{HolderKey, RootId};
+use onceseal_core::handoff::{AcceptHandoff, Giver, PrepareHandoff};
+use onceseal_core::hash::Hash;
+use onceseal_core::id::{HolderKey, RootId, RunId};
 use onceseal_core::journal::Row;
+use onceseal_core::json::{self, Limits, Value};
 use onceseal_core::lease::{AcquireLease, CommitLease, Lease, RenewLease, Resource};
 use onceseal_core::reply::{LeaseNow, Reply, RunNow};
 use onceseal_core::run::{Definition, StartRun, Subject, Towards, Transition};
+use onceseal_core::stream::StreamId;
 use onceseal_core::task::TaskState;
 use onceseal_core::time::Span;
 
-use crate::refused;
+use crate::calls::identity;
 use crate::tasks::{CHAIN, Job, now};
+use crate::world::World;
+use crate::{pay_world, refused};
 
 impl Job<'_> {
     fn hold(&mut self, resource: Resource, holder: u8, shared: bool) -> LeaseNow {
@@ -67,7 +75,7 @@ fn whoever_works_on_a_task_of_a_run_that_is_ended_is_told_by_the_end_of_the_leas
         assert_eq!(refused(job.renew(lease)).code, Code::LeaseFenced);
         assert_eq!(job.holders(&lease.resource), 0);
     }
-    assert_eq!(job.state("a"), TaskState::Ready, "nobody is at work in a run that has ended");
+    assert_eq!(job.state("a"), TaskState::Retryable, "nobody is at work in a run that has ended");
     job.world.check();
 }
 
@@ -108,4 +116,62 @@ fn whoever_moves_a_run_on_or_joins_it_records_that_the_last_one_is_gone() {
     assert_eq!(refused(job.move_to("created", None)).code, Code::TransitionForbidden);
     assert_eq!(job.holders(&last.lease.resource), 0);
     job.world.check();
+}
+
+/// A run that ends when whoever works on it is gone.
+fn fragile(world: &mut World<'_>, request: &str) -> RunNow {
+    let document = br#"{"initial":"begun","states":{"begun":{"to":["over"],"interrupted":"over"},"over":{"terminal":true}}}"#;
+    let Ok(Value::Object(document)) = json::read(document, &Limits::DATA) else { panic!("no document") };
+    let definition = Arc::new(Definition::compile("fragile", &document).expect("a definition"));
+    let (subject, principal) = (Subject::Change("c".to_owned()), Principal::agent("bot"));
+    let (root, request) = (RootId([1; 16]), request.to_owned());
+    now(world.run(Command::StartRun(Box::new(StartRun { root, definition, subject, request, principal }))))
+}
+
+fn hold(world: &mut World<'_>, run: RunId, holder: u8) -> Reply {
+    let (resource, holder) = (Resource::Run(run), HolderKey([holder; 16]));
+    let acquire = AcquireLease { resource, holder, length: Span::minutes(1), shared: false, preempt: None };
+    world.run(Command::AcquireLease(Box::new(acquire)))
+}
+
+#[test]
+fn a_run_that_ends_with_its_worker_is_joined_held_and_handed_over_by_nobody() {
+    let mut world = pay_world();
+    let gone = |world: &mut World<'_>, run| {
+        assert!(matches!(hold(world, run, 1), Reply::Lease(_)));
+        world.now = world.now + Span::minutes(2);
+    };
+    let first = fragile(&mut world, "s1").answered.run;
+    gone(&mut world, first);
+    // Nobody has recorded that the first one ended: a start does, and begins the next.
+    let second = fragile(&mut world, "s2").answered;
+    assert_eq!((second.joined, second.run == first), (false, false));
+    match world.row(&StreamId::run(second.run)) {
+        Some(Row::Run(row)) => assert_eq!((row.previous, row.ordinal), (Some(first), 1)),
+        other => panic!("no run: {other:?}"),
+    }
+    gone(&mut world, second.run);
+    assert_eq!(refused(hold(&mut world, second.run, 2)).code, Code::RunEnded);
+    let third = fragile(&mut world, "s3").answered.run;
+    let (resource, receipt, principal) = (Resource::Run(third), Hash([1; 32]), Principal::agent("bot"));
+    let by = Giver::Operator { person: identity("os:owner"), reason: "it hangs".to_owned() };
+    let prepare = PrepareHandoff {
+        resource: resource.clone(),
+        receipt,
+        facts: "{}".to_owned(),
+        by,
+        principal: principal.clone(),
+    };
+    gone(&mut world, third);
+    let late = PrepareHandoff { receipt: Hash([2; 32]), ..prepare.clone() };
+    let fourth = fragile(&mut world, "s4").answered.run;
+    assert_eq!(refused(world.run(Command::PrepareHandoff(Box::new(late)))).code, Code::RunEnded);
+    let prepare = PrepareHandoff { resource: Resource::Run(fourth), ..prepare };
+    assert!(matches!(hold(&mut world, fourth, 1), Reply::Lease(_)));
+    assert_eq!(world.run(Command::PrepareHandoff(Box::new(prepare))), Reply::Done { changed: true });
+    world.now = world.now + Span::minutes(2);
+    let (holder, length, resource) = (HolderKey([2; 16]), Span::minutes(1), Resource::Run(fourth));
+    let accept = AcceptHandoff { resource, receipt, holder, length, principal };
+    assert_eq!(refused(world.run(Command::AcceptHandoff(accept))).code, Code::RunEnded);
+    world.check();
 }

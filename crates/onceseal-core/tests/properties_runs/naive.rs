@@ -186,7 +186,9 @@ impl Naive {
         }
         if let Some(living) = self.living(root, kind, key) {
             self.sweep(living);
-            return Ok((living, true));
+            if !self.is_over(&self.runs[living]) {
+                return Ok((living, true));
+            }
         }
         let state = self.definitions[kind]["initial"].as_str().expect("a state").to_owned();
         let (key, previous) = (key.to_owned(), self.last(root, kind, key));
@@ -352,13 +354,25 @@ impl Naive {
         some
     }
 
+    /// Whether it has ended, or ends now that whoever worked on it is gone.
+    pub(crate) fn ends(&mut self, run: usize) -> bool {
+        let Run { kind, state, .. } = &self.runs[run];
+        let held = self.leases.get(&run).is_some_and(|lease| !lease.held.is_empty());
+        let to = self.state(*kind, state)["interrupted"].as_str();
+        let last = to.is_some_and(|to| self.state(*kind, to)["terminal"] == true);
+        if held && self.live(run).is_empty() && last {
+            self.sweep(run);
+        }
+        self.is_over(&self.runs[run])
+    }
+
     pub(crate) fn take(&mut self, run: usize, taking: Taking) -> Said {
         let Taking { holder, seconds, shared, preempt } = taking;
         match () {
             () if seconds == 0 => return Err(Code::OutOfBounds),
             () if preempt == Some(false) => return Err(Code::NotOperator),
             () if run >= self.runs.len() => return Err(Code::RunUnknown),
-            () if self.is_over(&self.runs[run]) => return Err(Code::RunEnded),
+            () if self.ends(run) => return Err(Code::RunEnded),
             () => {}
         }
         let live = self.live(run);

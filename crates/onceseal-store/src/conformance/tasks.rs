@@ -155,6 +155,16 @@ fn one_of_a_batch_sees_what_the_others_took(subject: &dyn Subject) -> Verdict {
     }
     let expected = [Some("a".to_owned()), Some("b".to_owned()), None, None];
     ensure_eq!(found, expected, "each is another, and no more than the plan allows");
+    // More than are looked at at first: what the first ones left is seen by the last.
+    const MANY: u8 = 40;
+    let tasks: Vec<_> = (0..MANY).map(|at| format!(r#"{{"id":"t{at}"}}"#)).collect();
+    world.command(planning(id, 2, &format!(r#"{{"capacity":64,"tasks":[{}]}}"#, tasks.join(",")))?)?;
+    let mut found = Vec::new();
+    for reply in world.together((1..=MANY).map(|n| taking(id, n)).collect())? {
+        found.extend(task(reply?)?.map(|task| task.task));
+    }
+    let expected: Vec<_> = (0..MANY).map(|at| format!("t{at}")).collect();
+    ensure_eq!(found, expected, "one for each, in the order of the line");
     Ok(())
 }
 

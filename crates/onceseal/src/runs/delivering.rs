@@ -7,7 +7,6 @@ use onceseal_core::id::RunId;
 use onceseal_core::journal::{Index, Key, Row};
 use onceseal_core::json::Object;
 use onceseal_core::lease::Lease;
-use onceseal_core::limits;
 use onceseal_core::reply::RunNow;
 use onceseal_core::run::{BindDeliveries, Delivery, DeliveryRow};
 use onceseal_core::stream::StreamId;
@@ -112,16 +111,9 @@ pub struct AskedDelivery {
 impl AskedDelivery {
     /// Why it cannot be bound whatever a person says, if it cannot.
     #[must_use]
-    pub fn idle(&self) -> Option<Code> {
-        let gates = self.run.definition.iter().flat_map(|definition| definition.gates().keys());
-        let newest = self.run.row.revision_of(&self.delivery.gate);
-        match &self.bound {
-            Some(row) if row.private.receipt != Some(self.delivery.receipt) => Some(Code::DeliveryConflict),
-            Some(_) => None,
-            None if self.run.row.terminal => Some(Code::RunEnded),
-            None if !gates.clone().any(|gate| *gate == self.delivery.gate) => Some(Code::GateUnknown),
-            None => limits::misses(self.delivery.revision, newest),
-        }
+    pub fn cannot_be_bound(&self) -> Option<Code> {
+        let Some(definition) = &self.run.definition else { return Some(Code::Erased) };
+        self.delivery.cannot_be_bound(&self.run.row, definition, self.bound.as_ref())
     }
 }
 

@@ -234,7 +234,7 @@ fn ask(context: &Context, deliver: &Deliver, deliveries: Vec<Delivery>) -> Resul
         let is_bound = bound.is_some();
         let of_it = AskedDelivery { run: view.clone(), delivery, bound };
         // Nobody is asked about what could not be bound.
-        if let Some(code) = of_it.idle() {
+        if let Some(code) = of_it.cannot_be_bound() {
             return Err(not_asked(&of_it, code));
         }
         let delivery = of_it.delivery;

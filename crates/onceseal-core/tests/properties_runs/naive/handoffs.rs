@@ -56,6 +56,9 @@ impl Naive {
             };
         }
         self.heard(run, by)?;
+        if self.ends(run) {
+            return Err(Code::RunEnded);
+        }
         if self.live(run).len() > 1 {
             return Err(Code::LeaseHeld);
         }
@@ -90,7 +93,7 @@ impl Naive {
         match () {
             () if stage != Stage::Prepared => return Err(Code::HandoffOver),
             () if fence != self.fence(run) => return Err(Code::HandoffStale),
-            () if self.is_over(&self.runs[run]) => return Err(Code::RunEnded),
+            () if self.ends(run) => return Err(Code::RunEnded),
             () => {}
         }
         self.sweep(run);
