@@ -158,23 +158,6 @@ impl<T: Pack> Pack for Option<T> {
     }
 }
 
-/// A last member that was added after others had been stored: where it is absent
-/// nothing is written, so what was stored before is read. Only at the end of what
-/// is packed alone, a row or a part of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Late<T>(pub Option<T>);
-
-impl<T: Pack> Pack for Late<T> {
-    fn pack(&self, out: &mut Vec<u8>) {
-        if let Some(value) = &self.0 {
-            value.pack(out);
-        }
-    }
-    fn unpack(input: &mut &[u8]) -> Result<Late<T>, Corrupt> {
-        Ok(Late(if input.is_empty() { None } else { Some(T::unpack(input)?) }))
-    }
-}
-
 impl<T: Pack> Pack for Box<T> {
     fn pack(&self, out: &mut Vec<u8>) {
         (**self).pack(out);

@@ -4,7 +4,6 @@
 use crate::hash::{Hash, write_hex};
 use crate::id::{ActionId, ApprovalId, HolderId, ReceiptId, RootId, RunId};
 use crate::json;
-use crate::pack::Late;
 use crate::time::Timestamp;
 
 /// A value with a canonical JSON text (RFC 8785).
@@ -87,15 +86,6 @@ impl<T: Json> Json for Option<T> {
     }
     fn absent(&self) -> bool {
         self.is_none()
-    }
-}
-
-impl<T: Json> Json for Late<T> {
-    fn json(&self, out: &mut String) {
-        self.0.json(out);
-    }
-    fn absent(&self) -> bool {
-        self.0.absent()
     }
 }
 

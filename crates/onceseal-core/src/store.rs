@@ -7,7 +7,7 @@ use crate::case::Case;
 use crate::code::Code;
 use crate::journal::{Body, Event, Nothing, Payload, Refs};
 use crate::limits;
-use crate::pack::{Corrupt, Late};
+use crate::pack::Corrupt;
 use crate::record::record;
 use crate::reply::Reply;
 use crate::stream::{StreamId, StreamKind};
@@ -55,7 +55,7 @@ pub(crate) fn create(case: &mut Case<'_>) -> Result<Reply, Halt> {
         case.record(
             stream,
             Refs::NONE,
-            Body::StoreCreated(Created {}, CreatedSealed { owner: Late(case.pinned.owner.clone()) }),
+            Body::StoreCreated(Created {}, CreatedSealed { owner: case.pinned.owner.clone() }),
         );
     }
     Ok(Reply::Done { changed })

@@ -237,7 +237,7 @@ fn owned(store: &Store, tally: &mut Tally) -> Result<(), StoreError> {
         return Ok(());
     };
     let recorded = match first.event.map(|event| event.body) {
-        Some(Body::StoreCreated(_, sealed)) => sealed.owner.0,
+        Some(Body::StoreCreated(_, sealed)) => sealed.owner,
         _ => return Ok(()),
     };
     match recorded {

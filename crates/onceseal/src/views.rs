@@ -207,7 +207,7 @@ impl Control {
         let events = self.store().read(|snapshot| snapshot.events(&StreamId::approval(id), 1, MOST))?;
         let said = events.into_iter().filter_map(|stored| match stored.event?.body {
             Body::ApprovalAnswered(_, sealed) | Body::ApprovalRevoked(_, sealed) => {
-                Some((sealed.person, sealed.reason.0?))
+                Some((sealed.person, sealed.reason?))
             }
             _ => None,
         });

@@ -227,7 +227,8 @@ fn acquire(context: &Context, acquire: &Acquire) -> Result<ExitCode, CliError> {
     let leasing = if acquire.shared { leasing.shared() } else { leasing };
     let now = wait(leasing.holder(key).once())?
         .map_err(|error| refused(error, Some(&acquire.what), &acquire.length))?;
-    taken(context, &now, &place, &again(&acquire.what, key))
+    let again = again(&acquire.what, key) + if acquire.shared { " --shared" } else { "" };
+    taken(context, &now, &place, &again)
 }
 
 /// What gives a lease again that was taken under a key.

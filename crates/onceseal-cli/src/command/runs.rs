@@ -171,12 +171,28 @@ pub(crate) fn run(context: &Context, runs: Runs) -> Result<ExitCode, CliError> {
 
 /// The run that is asked for something: under a kind and change the one to which a
 /// request with this id was made, if one was.
-pub(crate) fn find_asked(control: &Control, which: &Which, asking: &Asking) -> Result<Run, CliError> {
+pub(crate) fn find_asked(
+    context: &Context,
+    control: &Control,
+    which: &Which,
+    asking: &Asking,
+) -> Result<Run, CliError> {
     let runs = control.runs().by(asking.principal());
     let Some(request) = asking.request.as_deref() else { return find(&runs, which) };
     match which.named()? {
         Named::Run(id) => Ok(runs.run(id)),
-        Named::Change(kind, change) => wait(runs.find_asked(kind, &change, request))??.ok_or_else(unknown),
+        Named::Change(kind, change) => {
+            let asked = wait(runs.find_asked(kind, &change, request))??.ok_or_else(unknown)?;
+            let newest = wait(runs.find(kind, &change))??;
+            if let Some(newest) = newest.filter(|newest| newest.id() != asked.id()) {
+                context.out.note(&format!(
+                    "note: this request was made to {}, which has ended and answers it; the one that followed is {}",
+                    asked.id(),
+                    newest.id()
+                ));
+            }
+            Ok(asked)
+        }
     }
 }
 

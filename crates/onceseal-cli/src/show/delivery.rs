@@ -71,7 +71,7 @@ impl Asked {
         ];
         let more = [("contract", delivery.contract), ("record", delivery.record)];
         rows.extend(more.into_iter().filter_map(|(name, hash)| Some((name, hash?.to_string()))));
-        if let Some(code) = self.0.idle() {
+        if let Some(code) = self.0.cannot_be_bound() {
             rows.push(("but", format!("{}: {}", code.as_str(), code.sentence())));
         }
         rows

@@ -14,7 +14,6 @@ use crate::id::ApprovalId;
 use crate::journal::{Body, Refs};
 use crate::json;
 use crate::limits;
-use crate::pack::Late;
 use crate::policy::ActivePolicy;
 use crate::reply::{Refusal, Reply};
 use crate::stream::StreamId;
@@ -121,7 +120,7 @@ fn count(
     let id = answer.approval;
     let person = Some(answer.person.to_string());
     let (proof, said) = (answer.person.proof, answer.said);
-    let reason = Late(answer.reason.clone());
+    let reason = answer.reason.clone();
     row.private.responses.push(Response { at: case.now, person: person.clone(), proof, said });
     let yes = yes_count(&row, active);
     let status = match said {

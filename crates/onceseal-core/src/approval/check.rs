@@ -10,7 +10,6 @@ use crate::case::Case;
 use crate::code::Code;
 use crate::id::{ActionId, ApprovalId};
 use crate::journal::{Body, Nothing, Refs};
-use crate::pack::Late;
 use crate::policy::ActivePolicy;
 use crate::reply::Reply;
 use crate::stream::StreamId;
@@ -138,7 +137,7 @@ pub(crate) fn revoke_by(
 ) -> Result<(), Halt> {
     let Some(row) = open(case, id)? else { return Ok(()) };
     let action = row.action;
-    let why = Late(person.and_then(|(_, why)| why).map(str::to_owned));
+    let why = person.and_then(|(_, why)| why).map(str::to_owned);
     let sealed = PersonSealed { person: person.map(|(person, _)| person.to_string()), reason: why };
     let data = Revoked { proof: person.map(|(person, _)| person.proof), reason };
     case.record(StreamId::approval(id), Refs::NONE, Body::ApprovalRevoked(data, sealed));

@@ -1,7 +1,6 @@
 //! What is recorded of an approval.
 
 use crate::hash::Hash;
-use crate::pack::Late;
 use crate::record::{record, word};
 use crate::time::Timestamp;
 
@@ -125,7 +124,7 @@ record! {
         /// The person.
         person: Option<String>,
         /// Why, if they said so.
-        reason: Late<String>,
+        reason: Option<String>,
     }
 }
 

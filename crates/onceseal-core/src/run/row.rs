@@ -3,7 +3,7 @@
 use crate::hash::Hash;
 use crate::id::{RootId, RunId};
 use crate::journal::{Body, Event, Index, Key};
-use crate::pack::{Corrupt, Late, Pack};
+use crate::pack::{Corrupt, Pack};
 use crate::record::{record, word};
 use crate::run::event::{GateBound, Moved};
 use crate::stream::StreamKind;
@@ -102,7 +102,7 @@ impl Pack for RunRow {
         self.previous.pack(out);
         self.created_at.pack(out);
         self.updated_at.pack(out);
-        Late(self.begun).pack(out);
+        self.begun.pack(out);
     }
 
     fn unpack(input: &mut &[u8]) -> Result<RunRow, Corrupt> {
@@ -120,7 +120,7 @@ impl Pack for RunRow {
             previous: Pack::unpack(input)?,
             created_at: Pack::unpack(input)?,
             updated_at: Pack::unpack(input)?,
-            begun: Late::unpack(input)?.0,
+            begun: Pack::unpack(input)?,
             private: RunPrivate { agent: None, key: None, user: None },
         })
     }

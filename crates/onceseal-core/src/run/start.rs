@@ -43,8 +43,9 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// The lookup key.
-    fn key(&self) -> String {
+    /// What it is called among the runs of a kind and project.
+    #[must_use]
+    pub fn key(&self) -> String {
         match self {
             Subject::Change(change) => format!("change:{change}"),
             Subject::Provisional(digest) => {

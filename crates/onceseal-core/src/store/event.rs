@@ -1,7 +1,6 @@
 //! What is recorded of the store itself, and foreign evidence.
 
 use crate::hash::Hash;
-use crate::pack::Late;
 use crate::record::record;
 
 record! {
@@ -15,7 +14,7 @@ record! {
     pub struct CreatedSealed {
         /// The account that proves itself to it, `os:…`; absent where nobody does, or
         /// from a time when that was not recorded.
-        owner: Late<String>,
+        owner: Option<String>,
     }
 }
 

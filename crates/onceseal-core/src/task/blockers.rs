@@ -37,8 +37,8 @@ pub fn blockers(run: &RunRow, definition: &Definition, tasks: &[TaskRow]) -> Vec
     let of_run = |code: String| Blocker { blocking: Blocking::Decision, task: None, code };
     let mut blockers = Vec::new();
     if definition.is_idle(&run.state) {
-        // Why it stands there if that was said, and where in any case.
-        blockers.push(of_run(run.code.clone().unwrap_or_else(|| format!("idle:{}", run.state))));
+        // Its code says why, in whatever words somebody chose.
+        blockers.push(of_run(format!("idle:{}", run.state)));
     }
     let unproven = definition.gates().iter().filter(|(name, gate)| {
         let bound = run.revision_of(name);

@@ -141,11 +141,11 @@ impl TaskPrivate {
         }
     }
 
-    /// Whether whoever is named so worked on what is to be looked at; in whatever
-    /// case it is written.
+    /// Whether whoever is named so worked on what is to be looked at; however
+    /// it is written.
     pub(super) fn has_worked(&self, name: &str) -> bool {
-        let name = name.to_lowercase();
-        self.workers.iter().any(|worker| worker.to_lowercase() == name)
+        let plain = |name: &str| name.trim().to_lowercase();
+        self.workers.iter().any(|worker| plain(worker) == plain(name))
     }
 }
 

@@ -347,7 +347,7 @@ fn nobody_stands_for_what_it_did_under_whatever_name_and_after_whatever_handoff(
     let lease = task.lease.lease.clone();
     // Another one did it than who took it, as after a handoff.
     now(job.to("a", TaskTo::Validating(fact("heir")), &lease));
-    for name in ["worker", "Worker", "WORKER", "heir", "Heir"] {
+    for name in ["worker", "Worker", "WORKER ", "heir", " Heir"] {
         let claim = refused(job.to("a", TaskTo::Passed(fact(name)), &lease));
         assert_eq!((claim.code, claim.field), (Code::FactClaimed, Some("produced_by")), "{name}");
     }

@@ -53,7 +53,7 @@ broken! {
         let mut verdict = asked.seeing(&view, sound)?;
         if matches!(verdict.reply, Reply::Attempt(_)) {
             let said = Responded { proof: Proof::Host, said: Said::Yes, status: Status::Granted };
-            let body = Body::ApprovalAnswered(said, PersonSealed { person: None, reason: onceseal_core::pack::Late(None) });
+            let body = Body::ApprovalAnswered(said, PersonSealed { person: None, reason: None });
             verdict.drafts.insert(0, draft(StreamId::approval(id), Refs::NONE, body));
         }
         Ok(verdict)

@@ -5,6 +5,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::sync::OnceLock;
 use std::task::Poll;
 
 use rustix::process::Signal;
@@ -31,14 +32,18 @@ pub(super) struct Signals {
 /// What else ends a process that does not listen to it.
 const OTHERS: [Signal; 5] = [Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2, Signal::ALARM];
 
-/// Whether a signal with this number was ignored when this process began, as by
+/// Whether a signal with this number was ignored when this was first asked, as by
 /// `nohup`; also where that cannot be known. Whoever listens to it undoes that, and the
 /// programs that it starts are ended by it.
 #[must_use]
 pub fn is_ignored(signal: i32) -> bool {
-    let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return true };
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // Once somebody listens the system says no more what was before.
+    static AT_FIRST: OnceLock<Option<u64>> = OnceLock::new();
+    let mask = AT_FIRST.get_or_init(|| {
+        let status = std::fs::read_to_string("/proc/self/status").ok()?;
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+        u64::from_str_radix(mask.trim(), 16).ok()
+    });
     mask.is_none_or(|mask| mask >> (signal - 1) & 1 == 1)
 }
 

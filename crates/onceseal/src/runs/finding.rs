@@ -1,6 +1,5 @@
 //! Finding a run by what it is about.
 
-use onceseal_core::hash::write_hex;
 use onceseal_core::id::RunId;
 use onceseal_core::journal::{Index, Key};
 use onceseal_core::run::{Subject, former_range, living_key, lookup};
@@ -20,7 +19,7 @@ impl Runs {
     /// # Errors
     /// The store cannot be read.
     pub async fn find(&self, kind: &str, subject: &Subject) -> Result<Option<Run>, Error> {
-        let lookup = lookup(self.control.store().tenant(), self.root, kind, &key(subject));
+        let lookup = lookup(self.control.store().tenant(), self.root, kind, &subject.key());
         let Key { index, bytes } = living_key(lookup);
         let living =
             Page { index, from: bytes.clone(), to: bytes, after: None, newest_first: false, limit: 1 };
@@ -61,17 +60,5 @@ impl Runs {
             former = view.and_then(|view| view.row.previous).map(|id| self.run(id));
         }
         Ok(newest)
-    }
-}
-
-/// The lookup key of a subject.
-fn key(subject: &Subject) -> String {
-    match subject {
-        Subject::Change(change) => format!("change:{change}"),
-        Subject::Provisional(digest) => {
-            let mut key = "provisional:".to_owned();
-            write_hex(&digest.0, &mut key);
-            key
-        }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use onceseal_core::action::Principal;
 use onceseal_core::code::Code;
@@ -127,7 +127,7 @@ impl Control {
     /// [`RunHistory::more`].
     #[must_use]
     pub fn run_history(&self, run: RunId) -> RunHistory {
-        RunHistory { control: self.clone(), run, after: 0, known: BTreeMap::new(), others: BTreeSet::new() }
+        RunHistory { control: self.clone(), run, after: 0, known: BTreeMap::new(), told_to: None }
     }
 }
 
@@ -137,9 +137,10 @@ pub struct RunHistory {
     control: Control,
     run: RunId,
     after: u64,
+    /// What was recorded up to `told_to`, by the streams it is in.
     known: BTreeMap<StreamId, Reading>,
-    /// Handoffs of something else.
-    others: BTreeSet<StreamId>,
+    /// A position of the log: what follows on it is read from the log itself.
+    told_to: Option<u64>,
 }
 
 /// How far a stream was read.
@@ -168,18 +169,42 @@ impl RunHistory {
     }
 
     fn read(&mut self, snapshot: &dyn Snapshot, limit: usize) -> Result<Vec<RunEvent>, StoreError> {
-        self.discover(snapshot)?;
-        let mut heap = BinaryHeap::new();
-        for (stream, reading) in &mut self.known {
-            reading.fill(snapshot, stream)?;
-            heap.extend(reading.ready.front().map(|first| Reverse((first.position, *stream))));
+        let told_to = match self.told_to {
+            Some(told_to) => told_to,
+            None => {
+                let newest = snapshot.newest()?;
+                self.discover(snapshot)?;
+                for (stream, reading) in &mut self.known {
+                    reading.fill(snapshot, stream, newest)?;
+                }
+                *self.told_to.insert(newest)
+            }
+        };
+        let mut events = self.merged(snapshot, limit, told_to)?;
+        while events.len() < limit {
+            let Some(next) = self.followed(snapshot, limit - events.len())? else { break };
+            events.extend(next);
         }
+        Ok(events)
+    }
+
+    /// The next of what was recorded up to there.
+    fn merged(
+        &mut self,
+        snapshot: &dyn Snapshot,
+        limit: usize,
+        told_to: u64,
+    ) -> Result<Vec<RunEvent>, StoreError> {
+        let first = |(stream, reading): (&StreamId, &Reading)| {
+            reading.ready.front().map(|first| Reverse((first.position, *stream)))
+        };
+        let mut heap: BinaryHeap<_> = self.known.iter().filter_map(first).collect();
         let mut events = Vec::new();
         while events.len() < limit {
             let Some(Reverse((position, stream))) = heap.pop() else { break };
             let Some(reading) = self.known.get_mut(&stream) else { break };
             let Some(stored) = reading.ready.pop_front() else { break };
-            reading.fill(snapshot, &stream)?;
+            reading.fill(snapshot, &stream, told_to)?;
             heap.extend(reading.ready.front().map(|first| Reverse((first.position, stream))));
             let (part, task) = (reading.part, reading.task.clone());
             if position > self.after && is_told(part, task.is_some(), &stored) {
@@ -187,6 +212,25 @@ impl RunHistory {
             }
         }
         Ok(events)
+    }
+
+    /// The next page of the log, as far as it is of the run; `None` at its end.
+    fn followed(
+        &mut self,
+        snapshot: &dyn Snapshot,
+        limit: usize,
+    ) -> Result<Option<Vec<RunEvent>>, StoreError> {
+        let page = snapshot.log(self.told_to.unwrap_or_default(), limit.min(PAGE))?;
+        let Some(last) = page.last() else { return Ok(None) };
+        self.told_to = Some(last.position);
+        let mut events = Vec::new();
+        for stored in page {
+            let Some((run, part, task)) = whose(snapshot, &stored.stamp.stream)? else { continue };
+            if run == self.run && stored.position > self.after && is_told(part, task.is_some(), &stored) {
+                events.push(told(&self.control, snapshot, run, (part, task), stored)?);
+            }
+        }
+        Ok(Some(events))
     }
 
     /// Finds the streams of what the run is made of.
@@ -197,9 +241,6 @@ impl RunHistory {
         self.know(tenant.plan(self.run), Part::Plan, None);
         self.know(tenant.lease(&Resource::Run(self.run).to_string()), Part::Lease, None);
         each_key(snapshot, of_run(self.run), |stream| {
-            if self.known.contains_key(stream) {
-                return Ok(());
-            }
             let id = match row_of(snapshot.stream(stream)?).map(|stored| stored.row) {
                 Some(Row::Task(row)) => row.private.id,
                 _ => return Err(StoreError::new(Code::Corrupt)),
@@ -217,12 +258,10 @@ impl RunHistory {
             let (index, from) = (Index::State, from.bytes);
             let page = Page { index, from, to, after: None, newest_first: false, limit: PAGE };
             each_key(snapshot, page, |stream| {
-                if self.known.contains_key(stream) || self.others.contains(stream) {
-                    return Ok(());
-                }
-                match whose(snapshot, stream)? {
-                    Some((run, part, task)) if run == self.run => self.know(*stream, part, task),
-                    _ => drop(self.others.insert(*stream)),
+                if let Some((run, part, task)) = whose(snapshot, stream)?
+                    && run == self.run
+                {
+                    self.know(*stream, part, task);
                 }
                 Ok(())
             })?;
@@ -238,9 +277,11 @@ impl RunHistory {
 }
 
 impl Reading {
-    fn fill(&mut self, snapshot: &dyn Snapshot, stream: &StreamId) -> Result<(), StoreError> {
+    /// Reads on, up to this position of the log.
+    fn fill(&mut self, snapshot: &dyn Snapshot, stream: &StreamId, to: u64) -> Result<(), StoreError> {
         if self.ready.is_empty() {
-            self.ready.extend(snapshot.events(stream, self.next, BUFFER)?);
+            let events = snapshot.events(stream, self.next, BUFFER)?;
+            self.ready.extend(events.into_iter().take_while(|event| event.position <= to));
             self.next = self.ready.back().map_or(self.next, |last| last.stamp.sequence + 1);
         }
         Ok(())
@@ -329,16 +370,18 @@ fn told(
     Ok(RunEvent { stored, part, task, by, person, reason, request, delivery, replanned })
 }
 
-/// The request that an event answers. The answer stands behind what it changed,
-/// among the events of one command.
+/// The request that an event answers: its answer is the last event of the command.
 fn request(snapshot: &dyn Snapshot, stored: &StoredEvent) -> Result<Option<String>, StoreError> {
-    let behind = stored.stamp.of.saturating_sub(stored.stamp.part);
-    let more = snapshot.log(stored.position, behind as usize)?;
-    let mut of_it = more.into_iter().filter(|other| other.stamp.command == stored.stamp.command);
-    Ok(of_it.find_map(|other| match other.event?.body {
-        Body::RequestAnswered(_, sealed) => sealed.id,
+    let behind = u64::from(stored.stamp.of.saturating_sub(stored.stamp.part));
+    if behind == 0 {
+        return Ok(None);
+    }
+    let last = snapshot.log(stored.position + behind - 1, 1)?.pop();
+    let last = last.filter(|last| last.stamp.command == stored.stamp.command);
+    Ok(match last.and_then(|last| last.event).map(|event| event.body) {
+        Some(Body::RequestAnswered(_, sealed)) => sealed.id,
         _ => None,
-    }))
+    })
 }
 
 /// What the events of the command that set a plan did to its tasks.

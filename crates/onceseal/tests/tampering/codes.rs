@@ -64,7 +64,7 @@ const BY_SQL: [(&str, &str); 23] = [
         "UPDATE events SET position = 999 WHERE position = (SELECT min(position) FROM events WHERE kind = 10)",
     ),
     // Neither of them says anything but what it is.
-    ("event_foreign", "UPDATE events SET kind = 40 WHERE kind = 22"),
+    ("event_foreign", "UPDATE events SET kind = 171 WHERE kind = 153"),
     (
         "event_refused",
         "UPDATE events SET kind = 13 WHERE kind = 11; UPDATE events SET kind = 11 WHERE kind = 13",

@@ -55,12 +55,13 @@ impl Kept {
             Some(lease) => {
                 let resource = lease.resource.to_string();
                 let what = format!("it proves a lease on {}, fence {}", shown(&resource), lease.fence);
-                Err(in_the_way(path, &what).next(format!(
+                Err(in_the_way(path, &what).next(removal(path)).next(format!(
                     "onceseal lease inspect {} says whether that still holds",
                     shell(&resource)
                 )))
             }
-            None => Err(in_the_way(path, "it is no file of a lease")),
+            None if files::open_regular(path).is_err() => Err(in_the_way(path, "it cannot be read")),
+            None => Err(in_the_way(path, "it is no file of a lease").next(removal(path))),
         }
     }
 }
@@ -92,14 +93,14 @@ impl Place<'_> {
                 }
                 Some(_) => Err(ErrorKind::AlreadyExists.into()),
                 None => fs::hard_link(&new, path).or_else(|error| match error.kind() {
-                    ErrorKind::AlreadyExists => Err(error),
                     // Not every file system has links.
-                    _ => files::make(path).and_then(|mut file| file.write_all(content)),
+                    ErrorKind::Unsupported | ErrorKind::PermissionDenied => whole(path, content),
+                    _ => Err(error),
                 }),
             });
         // It was renamed, or has another name, or is of no use.
         let _ = fs::remove_file(&new);
-        written
+        written.and_then(|()| fs::File::open(parent(path))?.sync_all())
     }
 
     /// What becomes of an answer that could not be printed: without a file nobody has
@@ -110,6 +111,15 @@ impl Place<'_> {
             None => recoverable(error, again),
         })
     }
+}
+
+/// Makes a file with this content, or none.
+fn whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = files::make(path)?;
+    file.write_all(content).and_then(|()| file.sync_all()).inspect_err(|_| {
+        // Nobody else has it yet, and half of it proves nothing.
+        let _ = fs::remove_file(path);
+    })
 }
 
 /// A lease that nobody can use, and how it is got again.
@@ -129,7 +139,6 @@ fn unwritten(path: &Path, error: &io::Error) -> CliError {
 }
 
 fn in_the_way(path: &Path, what: &str) -> CliError {
-    let name = shell(&path.display().to_string());
     CliError::new(
         "output_exists",
         format!("{} is there already, and nothing was taken", named(path)),
@@ -137,5 +146,8 @@ fn in_the_way(path: &Path, what: &str) -> CliError {
     )
     .because(what)
     .next("the same command with another file")
-    .next(format!("rm {name}, once nobody needs it"))
+}
+
+fn removal(path: &Path) -> String {
+    format!("rm {}, once nobody needs it", shell(&path.display().to_string()))
 }

@@ -131,7 +131,7 @@ pub(super) fn command(context: &Context, name: &str, of: &Moved) -> Result<ExitC
 
 fn moved(context: &Context, moved: &Moved, begin: impl FnOnce(&Run) -> Moving) -> Result<ExitCode, CliError> {
     let control = context.answer()?.ok_or_else(unknown)?;
-    let run = find_asked(&control, &moved.which, &moved.asking)?;
+    let run = find_asked(context, &control, &moved.which, &moved.asking)?;
     let request = moved.asking.request()?;
     let mut moving = begin(&run).request(&request);
     if let Some(code) = &moved.code {
@@ -194,7 +194,7 @@ pub(crate) fn earlier(run: &Run, request: &str, error: CliError) -> CliError {
 
 pub(super) fn bind(context: &Context, bind: &Bind) -> Result<ExitCode, CliError> {
     let control = context.answer()?.ok_or_else(unknown)?;
-    let run = find_asked(&control, &bind.which, &bind.asking)?;
+    let run = find_asked(context, &control, &bind.which, &bind.asking)?;
     let request = bind.asking.request()?;
     match wait(run.bind_change(&bind.change).request(&request).send())? {
         Ok(now) => told(context, &now, &request),

@@ -162,7 +162,7 @@ pub(super) fn deliver(context: &Context, deliver: &Deliver) -> Result<ExitCode, 
         return ask(context, deliver, deliveries);
     }
     let control = context.answer()?.ok_or_else(unknown)?;
-    let run = find_asked(&control, &deliver.which, &deliver.asking)?;
+    let run = find_asked(context, &control, &deliver.which, &deliver.asking)?;
     let request = deliver.asking.request()?;
     let mut binding = run.bind(deliveries.clone()).environment(&deliver.environment).request(&request);
     if let Some(lease) = under(deliver.lease.as_deref(), run.id())? {
@@ -226,7 +226,7 @@ struct Asked {
 fn ask(context: &Context, deliver: &Deliver, deliveries: Vec<Delivery>) -> Result<ExitCode, CliError> {
     let config = context.config()?;
     let control = context.act(&config)?;
-    let run = find_asked(&control, &deliver.which, &deliver.asking)?;
+    let run = find_asked(context, &control, &deliver.which, &deliver.asking)?;
     let view = control.run(run.id())?.ok_or_else(unknown)?;
     let mut asked = Vec::new();
     for delivery in deliveries {

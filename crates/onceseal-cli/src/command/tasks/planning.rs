@@ -75,7 +75,7 @@ fn document(content: &[u8]) -> Result<Object, CliError> {
 pub(super) fn plan(context: &Context, plan: &Plan) -> Result<ExitCode, CliError> {
     let document = document(&files::read(&plan.file, MOST)?)?;
     let control = context.answer()?.ok_or_else(unknown)?;
-    let run = find_asked(&control, &plan.which, &plan.asking)?;
+    let run = find_asked(context, &control, &plan.which, &plan.asking)?;
     let wrong = |error: DocumentError| invalid(error.to_string()).about("path", error.path);
     let request = plan.asking.request()?;
     let mut planning = run.plan(plan.revision, &document).map_err(wrong)?.request(&request);
@@ -123,7 +123,7 @@ pub(super) fn plan(context: &Context, plan: &Plan) -> Result<ExitCode, CliError>
 pub(super) fn queue(context: &Context, queue: &Queue) -> Result<ExitCode, CliError> {
     let One { which, task } = &queue.one;
     let control = context.answer()?.ok_or_else(unknown)?;
-    let run = find_asked(&control, which, &queue.asking)?;
+    let run = find_asked(context, &control, which, &queue.asking)?;
     let request = queue.asking.request()?;
     match wait(run.queue(task).request(&request).send())? {
         Ok(now) => super::told(context, task, &now, &request),

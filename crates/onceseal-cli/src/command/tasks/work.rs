@@ -141,9 +141,8 @@ impl Stop {
         let wanted = |kind: &SignalKind| !is_ignored(kind.as_raw_value());
         let kinds = heard.into_iter().filter(wanted);
         // A worker does not die of what is for its program, also where none runs.
-        for kind in [SignalKind::user_defined1(), SignalKind::user_defined2(), SignalKind::alarm()] {
-            drop(signal(kind));
-        }
+        let others = [SignalKind::user_defined1(), SignalKind::user_defined2(), SignalKind::alarm()];
+        others.into_iter().filter(wanted).for_each(|kind| drop(signal(kind)));
         Stop(kinds.filter_map(|kind| signal(kind).ok()).collect())
     }
 

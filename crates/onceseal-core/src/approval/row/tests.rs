@@ -22,7 +22,7 @@ fn row(status: Status) -> ApprovalRow {
 }
 
 fn events() -> Vec<(String, Body)> {
-    let person = || PersonSealed { person: Some("host:ada".into()), reason: crate::pack::Late(None) };
+    let person = || PersonSealed { person: Some("host:ada".into()), reason: None };
     let requested = Requested { expires_at: AT, proofs: vec![Proof::Host], quorum: 1 };
     let mut events = vec![("requested".into(), Body::ApprovalRequested(requested, UNKNOWN.bound.clone()))];
     for &said in Said::ALL {

@@ -47,7 +47,7 @@ fn events() -> Vec<(String, Event)> {
             "",
             Body::StoreCreated(
                 crate::store::event::Created {},
-                crate::store::event::CreatedSealed { owner: crate::pack::Late(None) },
+                crate::store::event::CreatedSealed { owner: None },
             ),
         ),
     ];

@@ -3,7 +3,6 @@
 
 use super::*;
 use crate::journal::Refs;
-use crate::pack::Late;
 use crate::run::event::{AskedBy, Named, NamedSealed, Started, StartedSealed};
 
 const AT: Timestamp = Timestamp::MIN;
@@ -56,7 +55,7 @@ fn every_standing_answers_every_event() {
             "store.created",
             Body::StoreCreated(
                 crate::store::event::Created {},
-                crate::store::event::CreatedSealed { owner: Late(None) },
+                crate::store::event::CreatedSealed { owner: None },
             ),
         ),
     ];
