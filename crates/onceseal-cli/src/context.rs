@@ -96,6 +96,7 @@ impl Context {
 
     fn acting(&self, config: &Config, opening: Opening) -> Result<Control, CliError> {
         let control = Control::found(&opening)?;
+        self.unremembered(&control);
         if config.settings.memory {
             self.forgets();
         }
@@ -110,7 +111,19 @@ impl Context {
         if settings.memory {
             self.forgets();
         }
-        Ok(Control::found(&Opening { sweep: stays, ..self.opening(settings)? })?)
+        let control = Control::found(&Opening { sweep: stays, ..self.opening(settings)? })?;
+        self.unremembered(&control);
+        Ok(control)
+    }
+
+    /// Says that nothing will notice if what is done now is forgotten.
+    fn unremembered(&self, control: &Control) {
+        if let Some(failure) = control.mark_failure() {
+            self.out.note(&format!(
+                "warning: what is done cannot be marked, so a store that is emptied or restored from a backup would \
+                 not be noticed ({failure}); see `onceseal doctor`"
+            ));
+        }
     }
 
     /// The run definitions of the configuration, if there is one.

@@ -80,7 +80,10 @@ impl KnownTenant {
         if marks.directory().starts_with(state) {
             return Err(MarkError::InsideState);
         }
-        let place = Hash::of("mark.tenant", &[state.as_os_str().as_encoded_bytes(), tenant.as_bytes()]);
+        let place = Hash::of(
+            "onceseal.mark.tenant.v1\n",
+            &[state.as_os_str().as_encoded_bytes(), b"\0", tenant.as_bytes()],
+        );
         let path = marks.directory().join(format!("{}.tenant", record::hex(&place.0[..16])));
         Ok(KnownTenant { marks, path })
     }
@@ -109,6 +112,17 @@ impl KnownTenant {
             known: KnownTenant { marks: self.marks.clone(), path: self.path.clone() },
             tenant_id,
             path,
+        }
+    }
+
+    /// Remembers the tenant's id, unless one is remembered.
+    ///
+    /// # Errors
+    /// As [`id`](Self::id), and what refuses to be written.
+    pub fn remember_first(&self, tenant_id: &[u8; 16]) -> Result<(), MarkError> {
+        match self.id()? {
+            Some(_) => Ok(()),
+            None => self.remember(tenant_id),
         }
     }
 
@@ -157,9 +171,7 @@ impl MarkFile {
     /// # Errors
     /// As [`read`](Self::read), and what refuses to be written.
     pub fn advance(&self, mark: &Mark) -> Result<bool, MarkError> {
-        if self.known.id()?.is_none() {
-            self.known.remember(&self.tenant_id)?;
-        }
+        self.known.remember_first(&self.tenant_id)?;
         let _lock = self.known.marks.lock(&self.path)?;
         if self.read()?.is_some_and(|found| found.position >= mark.position) {
             return Ok(false);

@@ -76,7 +76,7 @@ impl ReadingParts {
         let Some(Founded { row, tenant, .. }) = connector.find(&options.tenant)? else {
             return options.known.map_or(Ok(None), |_| Err(StoreError::new(Code::StoreWentBack)));
         };
-        let readers = Box::new(Arc::new(Pool::new(connector, row)));
+        let readers = Box::new(Arc::new(Pool::new(connector, row)?));
         Ok(Some(ReadingParts { tenant, readers, clock: options.clock.clone() }))
     }
 }
@@ -126,7 +126,7 @@ impl Parts {
             let _turn = turnstile.enter()?;
             connector.found(&options.tenant, options.owner.as_deref(), now)?
         };
-        let pool = Arc::new(Pool::new(connector.clone(), row));
+        let pool = Arc::new(Pool::new(connector.clone(), row)?);
         let clock = BatchClock::new(options.clock.clone());
         let backend = SqliteBackend::new(connector, turnstile, clock, (row, tenant.id))?;
         Ok(Parts {

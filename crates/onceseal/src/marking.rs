@@ -85,6 +85,11 @@ impl Marking {
         moved
     }
 
+    /// Remembers why nothing can be written beside the mark.
+    pub(crate) fn failed(&self, error: &Error) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.into());
+    }
+
     fn moved(&self, store: &Store) -> Result<(), Error> {
         if let Some(mark) = newest(store)? {
             self.file.advance(&mark)?;

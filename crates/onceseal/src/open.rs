@@ -156,7 +156,8 @@ impl Control {
     /// resolving, which never make a store.
     ///
     /// # Errors
-    /// As [`Control::found`].
+    /// As [`Control::found`], and `store_went_back` where there was a store and now
+    /// there is none.
     pub fn existing(opening: &Opening) -> Result<Option<Control>, Error> {
         opening.existing_place()?.map(|place| Control::at(&place, opening)).transpose()
     }
@@ -164,10 +165,11 @@ impl Control {
     /// Opens the store of this project for reading, if there is one: no
     /// thread, no lock, no write, and no turn to wait for. Commands are
     /// answered `store_closed`. A store that went back in time opens too, see
-    /// [`Control::seen`].
+    /// [`Control::seen`], unless nothing is left of it.
     ///
     /// # Errors
-    /// An unsafe place, or a file that is no store of ours.
+    /// An unsafe place, a file that is no store of ours, or `store_went_back` where
+    /// there was a store and now there is none, or an empty file.
     pub fn reading(opening: &Opening) -> Result<Option<Control>, Error> {
         let place = if opening.settings.memory { None } else { opening.existing_place()? };
         let Some(place) = place else { return Ok(None) };
@@ -202,7 +204,13 @@ impl Control {
         let store = Store::sqlite(place.database().to_owned(), &options)?;
         let mark = known.mark(store.tenant().id);
         let seen = Seen::of(&store, &mark)?.or_refuse()?;
-        Control::start(store, Some((mark, seen)), Some(place), opening.sweep)
+        // Before anything is done: whoever acts may be killed before the mark moves.
+        let remembered = known.remember_first(&store.tenant().id);
+        let control = Control::start(store, Some((mark, seen)), Some(place), opening.sweep)?;
+        if let (Err(error), Some(mark)) = (remembered, &control.inner.mark) {
+            mark.failed(&error.into());
+        }
+        Ok(control)
     }
 
     pub(crate) fn start(

@@ -106,6 +106,14 @@ impl Connector {
         Ok(Some(identities))
     }
 
+    /// Which file is at the path now; `None` where only a virtual file system knows.
+    pub(super) fn identity(&self) -> Result<Option<Identity>, StoreError> {
+        match self.vfs {
+            Some(_) => Ok(None),
+            None => Ok(Some(identity::of(&self.path)?)),
+        }
+    }
+
     /// Brings the file to this program's schema and finds or makes the tenant,
     /// which `owner` then owns.
     pub(crate) fn found(&self, tenant: &str, owner: Option<&str>, now: i64) -> Result<Founded, StoreError> {
@@ -183,6 +191,12 @@ impl Connector {
         connection.set_prepared_statement_cache_capacity(0);
         Ok(connection)
     }
+}
+
+/// The store's files are gone, or others are in their place.
+pub(super) fn replaced() -> StoreError {
+    let what = "its files have been removed or others put in their place; open it anew";
+    StoreError::with(Code::StoreForeign, what)
 }
 
 /// Brings what an earlier process left in the log into the database, before

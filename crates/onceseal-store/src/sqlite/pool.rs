@@ -9,7 +9,8 @@ use onceseal_core::stream::StreamId;
 use onceseal_core::view::Loaded;
 use rusqlite::{Connection, OptionalExtension};
 
-use super::open::{Connector, settings};
+use super::identity::Identity;
+use super::open::{Connector, replaced, settings};
 use super::{rows, schema, statements};
 use crate::error::StoreError;
 use crate::read::{Counts, Hit, Page, Readers, Snapshot, StoredEvent};
@@ -24,6 +25,8 @@ const FULL: i64 = 2;
 /// Connections to one file that only read.
 pub(crate) struct Pool {
     connector: Connector,
+    /// Which file it is; `None` where only a virtual file system knows.
+    file: Option<Identity>,
     tenant: i64,
     idle: Mutex<Idle>,
 }
@@ -35,8 +38,9 @@ struct Idle {
 }
 
 impl Pool {
-    pub(crate) fn new(connector: Connector, tenant: i64) -> Pool {
-        Pool { connector, tenant, idle: Mutex::default() }
+    pub(crate) fn new(connector: Connector, tenant: i64) -> Result<Pool, StoreError> {
+        let file = connector.identity()?;
+        Ok(Pool { connector, file, tenant, idle: Mutex::default() })
     }
 
     fn idle(&self) -> MutexGuard<'_, Idle> {
@@ -46,6 +50,10 @@ impl Pool {
 
 impl Readers for Arc<Pool> {
     fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, StoreError> {
+        // What is read of a file that nobody else can open is nobody's word any more.
+        if self.connector.identity()? != self.file {
+            return Err(replaced());
+        }
         let idle = self.idle().connections.pop();
         let connection = match idle {
             Some(connection) => connection,

@@ -5,7 +5,7 @@ use onceseal_core::hash::Hash;
 use onceseal_core::journal::Recorded;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
-use super::open::{Connector, FileIdentities};
+use super::open::{Connector, FileIdentities, replaced};
 use super::recent::Recent;
 use super::transaction::Transaction;
 use super::{schema, statements};
@@ -208,8 +208,7 @@ fn guard_files(connector: &Connector, opened: &Opened) -> Result<(), StoreError>
     if connector.identities()? == opened.files {
         return Ok(());
     }
-    let what = "its files have been removed or others put in their place; open it anew";
-    Err(StoreError::with(Code::StoreForeign, what))
+    Err(replaced())
 }
 
 /// An answered error other than I/O or disk full means that nothing happened.

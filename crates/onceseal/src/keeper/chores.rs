@@ -1,8 +1,8 @@
 //! What has to be done and nobody waits for: outcomes of attempts whose caller
 //! has gone, leases to be given back, and the mark.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use onceseal_core::command::Command;
@@ -56,6 +56,8 @@ pub(super) struct Chores {
     tasks: Timed<Chore>,
     /// Whether the mark is going to move.
     marking: AtomicBool,
+    /// When it moved last, or was to.
+    marked: Mutex<Option<Instant>>,
 }
 
 /// What the thread works with.
@@ -70,10 +72,15 @@ impl Chores {
         self.tasks.add(Instant::now(), chore);
     }
 
-    /// The mark moves before long.
+    /// The mark moves: at once if it has stood for a while, since whoever is about to
+    /// act may not live to see the next time.
     pub(super) fn mark(&self) {
         if !self.marking.swap(true, Ordering::AcqRel) {
-            self.tasks.add(Instant::now() + MARK_EVERY, Chore::Mark);
+            let mut marked = self.marked.lock().unwrap_or_else(PoisonError::into_inner);
+            let now = Instant::now();
+            let at = marked.map_or(now, |marked| now.max(marked + MARK_EVERY));
+            *marked = Some(at);
+            self.tasks.add(at, Chore::Mark);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::json::Object;
 use onceseal_core::lease::{InterruptLease, Lease, RenewLease, Resource};
@@ -96,7 +97,11 @@ impl LeaseGuard {
 
     async fn ended(&self) {
         let lease = self.control.store().tenant().lease(&self.lease.resource.to_string());
-        while self.control.inner.watch.lease_ended(lease, self.lease.fence).await.is_err() {
+        while let Err(error) = self.control.inner.watch.lease_ended(lease, self.lease.fence).await {
+            if error.code() == Code::StoreForeign.as_str() {
+                // Another store is in its place, which knows nothing of the lease.
+                return;
+            }
             // The renewals tell what the store cannot.
             tokio::time::sleep(LOOK_AGAIN).await;
         }

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use onceseal::core::journal::Kind;
+use onceseal::core::lease::Resource;
+use onceseal::core::time::Span;
 use onceseal::{Control, Failure, Seen};
 
 use crate::support::{Home, POLICY, clock, code, host, never, pay, policy};
@@ -129,6 +131,43 @@ async fn p05_a_store_that_was_emptied_or_replaced_is_no_new_one() {
 }
 
 #[tokio::test]
+async fn p05_whose_the_store_is_is_remembered_before_anything_runs() {
+    let home = Home::new();
+    let control = home.control(clock()).await.expect("a store");
+    control.activate(policy(POLICY), false, None).await.expect("active");
+    let kept = || -> Vec<String> {
+        let names = fs::read_dir(home.dir.path().join("marks/onceseal/marks")).expect("marks");
+        let names = names.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.ends_with(".tenant")).collect()
+    };
+    let first = kept();
+    assert_eq!(first.len(), 1, "by opening it");
+    let seen = first.clone();
+    let paid = pay(&control, "o", 5).execute(async move |_| {
+        assert_eq!(kept(), seen);
+        Ok::<_, Failure>("done")
+    });
+    paid.await.expect("committed");
+}
+
+#[tokio::test]
+async fn p05_a_store_is_not_remembered_where_nothing_can_be_written_and_that_is_told() {
+    let home = Home::new();
+    let marks = home.dir.path().join("marks/onceseal/marks");
+    let control = home.control(clock()).await.expect("a store");
+    assert_eq!(control.mark_failure(), None);
+    control.close();
+    drop(control);
+    let tenant = fs::read_dir(&marks).expect("marks").map(|entry| entry.expect("an entry").path());
+    let tenant =
+        tenant.into_iter().find(|path| path.extension().is_some_and(|it| it == "tenant")).expect("it");
+    fs::remove_file(&tenant).expect("removed");
+    break_lock(&tenant.with_extension("tenant.lock"));
+    let control = home.control(clock()).await.expect("it acts");
+    assert_eq!(control.mark_failure().expect("told").code, "state_symlink");
+}
+
+#[tokio::test]
 async fn a_store_that_went_back_can_be_read_and_says_what_is_missing() {
     let home = restored().await;
     let opening = home.opening(clock());
@@ -200,6 +239,31 @@ async fn closing_twice_moves_no_mark_by_a_file_that_was_put_in_place_meanwhile()
     copy(&elsewhere.dir.path().join("state"), &state);
     drop(control);
     assert_eq!(code(home.control(clock()).await.map(drop)), "store_went_back");
+}
+
+/// Whoever still has a file that was replaced knows nothing of the one in its place.
+#[tokio::test]
+async fn p05_whoever_has_a_replaced_file_moves_no_mark_and_loses_its_leases() {
+    let home = restored().await;
+    let (state, yesterday) = (home.dir.path().join("state"), home.dir.path().join("yesterday"));
+    let opening = home.opening(clock());
+    let accept = move || Control::accept_went_back(&opening, host("ann"), "it was restored".into());
+    tokio::task::spawn_blocking(accept).await.expect("no panic").expect("accepted");
+    let control = home.control(clock()).await.expect("the store");
+    let lease =
+        control.lease(Resource::Name("deploy".into())).length(Span::hours(1)).take().await.expect("held");
+    let (beside, opening) = (home.dir.path().join("beside"), home.opening(clock()));
+    // As a restore does it: by other files, under the same names.
+    fs::rename(&state, &beside).expect("moved");
+    copy(&yesterday, &state);
+    let accept = move || Control::accept_went_back(&opening, host("ann"), "and again".into());
+    tokio::task::spawn_blocking(accept).await.expect("no panic").expect("accepted");
+    assert_eq!(code(control.mark()), "store_foreign");
+    tokio::time::timeout(std::time::Duration::from_secs(60), lease.lost()).await.expect("at once");
+    drop(lease);
+    control.close();
+    drop(control);
+    home.control(clock()).await.expect("what was accepted is accepted");
 }
 
 #[tokio::test]
