@@ -180,9 +180,9 @@ impl Context {
         }
         let control = Control::reading(&self.opening(settings)?)?;
         if let Some(Seen::WentBack { seen, found }) = control.as_ref().map(Control::seen) {
+            let lost = crate::command::doctor::lost(*seen, *found);
             self.out.note(&format!(
-                "warning: the store is older than what was seen before (entry {found} of {seen}); \
-                 see `onceseal doctor`"
+                "warning: the store is older than what was seen before: {lost}; see `onceseal doctor`"
             ));
         }
         Ok(control)

@@ -3,7 +3,6 @@
 use crate::case::Case;
 pub use crate::case::{Renewal, Verdict};
 use crate::command::{Command, Stamped};
-use crate::id::RunId;
 use crate::journal::{Event, Row, Stored};
 use crate::lease::Lease;
 use crate::pack::Corrupt;
@@ -133,7 +132,7 @@ pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
         }
         Command::Declare(declare) => vec![Read::Stream(tenant.tool(declare.name()))],
         Command::StartRun(start) => run::start_reads(pinned, start),
-        Command::BindChange(bind) => asked(tenant, bind.run, &bind.request),
+        Command::BindChange(bind) => run::moving_reads(tenant, bind.run, &bind.request),
         Command::BindDeliveries(bind) => run::delivery_reads(pinned, bind),
         Command::Transition(go) => run::moving_reads(tenant, go.run, &go.request),
         Command::PlanTasks(plan) => task::plan_reads(pinned, plan),
@@ -171,11 +170,6 @@ pub fn fresh(command: &Stamped) -> Option<StreamId> {
         Command::Note(_) => Some(StreamId { kind: StreamKind::Note, name: command.note() }),
         _ => None,
     }
-}
-
-/// What is read of what is asked of a run.
-fn asked(tenant: &Tenant, run: RunId, request: &str) -> Vec<Read> {
-    vec![Read::Stream(tenant.request(&run.to_string(), request)), Read::Stream(StreamId::run(run))]
 }
 
 fn held(tenant: &Tenant, lease: &Lease) -> Read {

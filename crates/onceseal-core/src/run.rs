@@ -28,6 +28,6 @@ pub use row::{GateNow, Life, RunPrivate, RunRow, Standing, evolve, former_range,
 pub use start::{BindChange, StartRun, Subject, lookup};
 
 pub(crate) use delivery::{bind as bind_deliveries, reads as delivery_reads};
-pub(crate) use moving::{INTERRUPTED, interrupt, reads as moving_reads, transition, unliving};
+pub(crate) use moving::{INTERRUPTED, interrupt, met, reads as moving_reads, transition, unliving};
 pub(crate) use request::{Request, run as known_run};
 pub(crate) use start::{bind_change, start, start_reads};

@@ -25,7 +25,7 @@ pub enum Seen {
     WentBack {
         /// The newest position that was seen.
         seen: u64,
-        /// The newest position there is.
+        /// The newest position there is; 0 where nothing of what was seen can be.
         found: u64,
     },
     /// The mark cannot be read, so nothing is known and somebody should know why.
@@ -39,8 +39,8 @@ impl Seen {
         match file.known().id() {
             Ok(Some(id)) if id != store.tenant().id => {
                 let mark = file.known().mark(id).read().ok().flatten();
-                let found = store.read(|snapshot| snapshot.newest())?;
-                return Ok(Seen::WentBack { seen: mark.map_or(0, |mark| mark.position), found });
+                // Nothing of what was seen is in it, however much it has.
+                return Ok(Seen::WentBack { seen: mark.map_or(0, |mark| mark.position), found: 0 });
             }
             Ok(_) => {}
             Err(error) => return Ok(Seen::Unreadable(error)),
@@ -111,6 +111,10 @@ impl Control {
             Seen::WentBack { seen, found } => (*seen, *found),
             Seen::Unreadable(_) => (0, store.read(|snapshot| snapshot.newest())?),
         };
+        if matches!(seen, Seen::WentBack { .. }) {
+            // Nothing is recorded that the mark would go on to deny.
+            mark.rewrite()?;
+        }
         accepted(store.run(Command::Accept(Accept { seen: past, found, person, reason }))?)?;
         if let Some(newest) = newest(&store)? {
             mark.replace(&newest)?;

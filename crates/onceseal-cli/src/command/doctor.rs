@@ -111,10 +111,7 @@ fn accept_went_back(context: &Context, reason: String) -> Result<ExitCode, CliEr
     let accepted = Control::accept_went_back(&opening, Control::account(), reason.clone());
     let text = match accepted.map_err(|error| unaccepted(error, &reason))? {
         Some(Seen::WentBack { seen, found }) => {
-            format!(
-                "accepted: entries {} to {seen} are forgotten, and what they did may happen again",
-                found + 1
-            )
+            format!("accepted: {}; what was done then may happen again", lost(seen, found))
         }
         Some(_) => "accepted: the mark could not be read, so what was forgotten is not known".to_owned(),
         None => "nothing to accept: the store has all that was seen of it".to_owned(),
@@ -129,11 +126,14 @@ fn unaccepted(error: Error, reason: &str) -> CliError {
 }
 
 /// What is missing of a log of which more was seen.
-fn lost(seen: u64, found: u64) -> String {
-    if found < seen {
-        format!("entries {} to {seen} of the log were seen and are gone", found + 1)
-    } else {
-        format!("entry {seen} of the log is another than was seen")
+pub(crate) fn lost(seen: u64, found: u64) -> String {
+    match (seen, found) {
+        (0, _) => "how much was seen is not known".to_owned(),
+        (seen, 0) => format!("all {seen} entries of the log that were seen are gone"),
+        (seen, found) if found < seen => {
+            format!("entries {} to {seen} of the log, at least, were seen and are gone", found + 1)
+        }
+        (seen, _) => format!("entry {seen} of the log is another than was seen, and others before it may be"),
     }
 }
 

@@ -12,12 +12,13 @@ use crate::hash::Hash;
 use crate::id::{ActionId, ApprovalId, RunId};
 use crate::journal::{Body, Event, Index, Key, Refs};
 use crate::json::{self, Object};
-use crate::lease::{self, Lease};
+use crate::lease::{self, Lease, Resource};
 use crate::limits;
 use crate::pack::{Corrupt, Pack};
 use crate::record::record;
 use crate::reply::{Refusal, Reply};
 use crate::run::event::{Answered, AskedBy, Bound, BoundSealed, GateBound};
+use crate::run::moving;
 use crate::run::request::{self, Request};
 use crate::run::row::{RunRow, Standing};
 use crate::run::{Definition, Proving};
@@ -159,7 +160,7 @@ pub(crate) fn bind(case: &mut Case<'_>, bind: &BindDeliveries) -> Result<Reply, 
     if deliveries.is_empty() {
         return Ok(Code::DeliveriesEmpty.into());
     }
-    let Some((sequence, row)) = request::run(case, *run)? else { return Ok(Code::RunUnknown.into()) };
+    let Some((_, row)) = request::run(case, *run)? else { return Ok(Code::RunUnknown.into()) };
     let unfit = [("principal", !principal.is_fit()), ("deliveries", deliveries.len() > AT_ONCE)];
     if let Some((field, _)) = unfit.into_iter().find(|(_, unfit)| *unfit) {
         return Ok(Refusal { field: Some(field), ..Refusal::new(Code::OutOfBounds) }.into());
@@ -172,11 +173,15 @@ pub(crate) fn bind(case: &mut Case<'_>, bind: &BindDeliveries) -> Result<Reply, 
     {
         return Ok(Code::LeaseFenced.into());
     }
-    let new = match judge(case, bind, row)? {
+    let Some((sequence, row)) = moving::met(case, *run)? else { return Ok(Code::RunUnknown.into()) };
+    if row.terminal {
+        return Ok(Code::RunEnded.into());
+    }
+    let new = match judge(case, bind, &row)? {
         Ok(new) => new,
         Err(refusal) => return Ok(refusal.into()),
     };
-    let (mut sequence, mut now) = (sequence, Standing::of(sequence, row));
+    let (mut sequence, mut now) = (sequence, Standing::of(sequence, &row));
     for New { delivery, stream, proof } in new {
         let action = proof.as_ref().map(Within::action);
         if let Some(within) = proof {
@@ -297,6 +302,7 @@ pub(crate) fn reads(pinned: &Pinned, bind: &BindDeliveries) -> Vec<Read> {
     let mut reads = vec![
         Read::Stream(tenant.request(&bind.run.to_string(), &bind.request)),
         Read::Stream(StreamId::run(bind.run)),
+        lease::read(pinned, &Resource::Run(bind.run)),
         Read::Stream(pinned.policy_stream),
     ];
     for delivery in bind.deliveries.iter().take(AT_ONCE) {

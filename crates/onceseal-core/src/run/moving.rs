@@ -106,7 +106,7 @@ pub(crate) fn reads(tenant: &Tenant, run: RunId, request: &str) -> Vec<Read> {
 
 /// A run as it stands, and its newest sequence, once it is recorded that whoever
 /// worked on it is gone, if so.
-pub(super) fn met<'a>(case: &mut Case<'a>, run: RunId) -> Result<Option<(u64, Cow<'a, RunRow>)>, Halt> {
+pub(crate) fn met<'a>(case: &mut Case<'a>, run: RunId) -> Result<Option<(u64, Cow<'a, RunRow>)>, Halt> {
     let Some((sequence, row)) = request::run(case, run)? else { return Ok(None) };
     let resource = Resource::Run(run);
     let moved = match lease::is_abandoned(case, &resource)? {

@@ -170,7 +170,7 @@ pub(crate) fn bind_change(case: &mut Case<'_>, bind: &BindChange) -> Result<Repl
     if !principal.is_fit() {
         return Ok(Refusal { field: Some("principal"), ..Refusal::new(Code::OutOfBounds) }.into());
     }
-    let Some((sequence, row)) = request::run(case, *run)? else { return Ok(Code::RunUnknown.into()) };
+    let Some((sequence, row)) = moving::met(case, *run)? else { return Ok(Code::RunUnknown.into()) };
     if row.terminal {
         return Ok(Code::RunEnded.into());
     }
@@ -190,7 +190,7 @@ pub(crate) fn bind_change(case: &mut Case<'_>, bind: &BindChange) -> Result<Repl
     let body =
         Body::RunNamed(Named { lookup, ordinal, previous }, NamedSealed { agent, key: Some(key), user });
     case.record(StreamId::run(*run), Refs::NONE, body);
-    let now = Standing::of(sequence + 1, row);
+    let now = Standing::of(sequence + 1, &row);
     let answered = Answered { joined: false, run: *run, sequence: sequence + 1, state: row.state.clone() };
     Ok(request.answer(case, answered, now))
 }

@@ -15,7 +15,7 @@ use crate::lease::{self, Lease, Resource};
 use crate::limits;
 use crate::reply::{Refusal, Reply};
 use crate::run::event::{Answered, AskedBy};
-use crate::run::{Proving, Request, RunRow, Standing, known_run};
+use crate::run::{self, Proving, Request, RunRow, Standing, known_run};
 use crate::stream::{StreamId, Tenant};
 use crate::task::event::{Added, AddedSealed, Dropped, Planned, Renumbered};
 use crate::task::{Plan, Spec, TaskRow, TaskState, claims, moving, queue};
@@ -47,7 +47,7 @@ pub(crate) fn plan(case: &mut Case<'_>, set: &PlanTasks) -> Result<Reply, Halt> 
     if let Some(reply) = request.replay(case)? {
         return Ok(reply);
     }
-    let Some((sequence, row)) = known_run(case, *run)? else { return Ok(Code::RunUnknown.into()) };
+    let Some((_, row)) = known_run(case, *run)? else { return Ok(Code::RunUnknown.into()) };
     if !principal.is_fit() {
         return Ok(Refusal { field: Some("principal"), ..Refusal::new(Code::OutOfBounds) }.into());
     }
@@ -59,15 +59,19 @@ pub(crate) fn plan(case: &mut Case<'_>, set: &PlanTasks) -> Result<Reply, Halt> 
     {
         return Ok(Code::LeaseFenced.into());
     }
-    let now = Standing::of(sequence, row);
+    let Some((sequence, row)) = run::met(case, *run)? else { return Ok(Code::RunUnknown.into()) };
+    if row.terminal {
+        return Ok(Code::RunEnded.into());
+    }
+    let now = Standing::of(sequence, &row);
     let answered = Answered { joined: false, run: *run, sequence, state: row.state.clone() };
     let digest = case.pinned.tenant.lookup(&plan.digest().to_string());
-    match place(case, *run, row, *revision, digest)? {
+    match place(case, *run, &row, *revision, digest)? {
         Place::Taken => return Ok(request.answer(case, answered, now)),
         Place::None(code) => return Ok(code.into()),
         Place::Free => {}
     }
-    replan(case, *run, row, plan)?;
+    replan(case, *run, &row, plan)?;
     let (capacity, tasks) = (plan.capacity(), u32::try_from(plan.tasks().len()).unwrap_or(u32::MAX));
     let data = Planned { capacity, plan: digest, revision: *revision, run: *run, tasks };
     let by = AskedBy { agent: Some(principal.agent.clone()), user: principal.user.clone() };
@@ -200,6 +204,7 @@ pub(crate) fn reads(pinned: &Pinned, set: &PlanTasks) -> Vec<Read> {
     let mut reads = vec![
         Read::Stream(tenant.request(&set.run.to_string(), &set.request)),
         Read::Stream(StreamId::run(set.run)),
+        lease::read(pinned, &Resource::Run(set.run)),
         Read::Stream(tenant.plan(set.run)),
         Read::Range(of_run(set.run)),
     ];

@@ -8,7 +8,7 @@ use crate::journal::{Body, Refs};
 use crate::lease::{self, Resource};
 use crate::limits;
 use crate::reply::{LeaseNow, Refusal, Reply, TaskNow};
-use crate::run::event::AskedBy;
+use crate::run::{self, event::AskedBy};
 use crate::stream::StreamId;
 use crate::task::claims::Claimed;
 use crate::task::event::TaskTaken;
@@ -43,7 +43,7 @@ pub(crate) fn take(case: &mut Case<'_>, take: &TakeTask) -> Result<Reply, Halt> 
     if field.is_some() {
         return Ok(Refusal { field, ..Refusal::new(Code::OutOfBounds) }.into());
     }
-    let Some(row) = case.view.run(*run)? else { return Ok(Code::RunUnknown.into()) };
+    let Some((_, row)) = run::met(case, *run)? else { return Ok(Code::RunUnknown.into()) };
     if row.terminal {
         return Ok(Code::RunEnded.into());
     }
@@ -164,6 +164,7 @@ fn tasks(case: &Case<'_>, range: &Range) -> Result<Vec<(StreamId, TaskRow)>, Hal
 pub(crate) fn reads(pinned: &Pinned, take: &TakeTask) -> Vec<Read> {
     vec![
         Read::Stream(StreamId::run(take.run)),
+        lease::read(pinned, &Resource::Run(take.run)),
         Read::Stream(pinned.tenant.plan(take.run)),
         Read::Range(at_work(take.run)),
         Read::Range(in_line(take.run, NEAREST)),

@@ -118,6 +118,22 @@ fn whoever_moves_a_run_on_or_joins_it_records_that_the_last_one_is_gone() {
     job.world.check();
 }
 
+#[test]
+fn nothing_more_of_a_run_is_done_once_whoever_worked_on_it_is_gone() {
+    let mut job = Job::with(CHAIN);
+    job.hold_run(9, false);
+    job.outlast();
+    assert_eq!(job.none(), "the run is idle", "a task that is asked for meets the lapse");
+    assert_eq!(job.run_row().code.as_deref(), Some("operation-interrupted"));
+    now(job.move_to("running", None));
+    job.hold_run(8, false);
+    job.outlast();
+    let planned = now(job.plan(2, CHAIN));
+    assert_eq!(planned.answered.state, "paused", "so does a plan");
+    assert_eq!(job.holders(&Resource::Run(job.run)), 0);
+    job.world.check();
+}
+
 /// A run that ends when whoever works on it is gone.
 fn fragile(world: &mut World<'_>, request: &str) -> RunNow {
     let document = br#"{"initial":"begun","states":{"begun":{"to":["over"],"interrupted":"over"},"over":{"terminal":true}}}"#;

@@ -199,6 +199,7 @@ impl Naive {
 
     pub(crate) fn name(&mut self, run: usize, change: u8) -> Result<(usize, bool), Code> {
         let Run { root, kind, key, .. } = self.runs.get(run).ok_or(Code::RunUnknown)?.clone();
+        self.sweep(run);
         if self.is_over(&self.runs[run]) {
             return Err(Code::RunEnded);
         }
@@ -291,6 +292,10 @@ impl Naive {
             return Err(Code::RunEnded);
         }
         self.may(run, under)?;
+        self.sweep(run);
+        if self.is_over(&self.runs[run]) {
+            return Err(Code::RunEnded);
+        }
         let gates = &self.definitions[row.kind]["gates"];
         let (mut bound, mut new) = (row.bound.clone(), 0);
         for one in all {

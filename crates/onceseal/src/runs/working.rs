@@ -122,20 +122,9 @@ impl Taking {
         }
     }
 
-    /// Asks once, and once more if a task was still somebody's whose lease is over.
     async fn ask(&self) -> Result<(Moment, TaskNow), Error> {
-        match self.ask_now().await {
-            Err(Error::Refused(refusal)) if refusal.code == Code::NoTask => {
-                match self.run.record_lapses().await? {
-                    true => self.ask_now().await,
-                    false => Err(Error::Refused(refusal)),
-                }
-            }
-            answer => answer,
-        }
-    }
-
-    async fn ask_now(&self) -> Result<(Moment, TaskNow), Error> {
+        // What somebody who is gone was at goes before all that is in line.
+        self.run.record_lapses().await?;
         let Taking { run: Run { control, principal, id: run }, holder, length, wait: _ } = self.clone();
         let asked = Moment::now(control.store().clock().as_ref());
         let again = holder.is_some();
@@ -149,15 +138,12 @@ impl Taking {
 
 impl Run {
     /// Records which leases on its tasks are over: nothing else may have looked.
-    async fn record_lapses(&self) -> Result<bool, Error> {
+    async fn record_lapses(&self) -> Result<(), Error> {
         let run = self.id;
-        let lapsed = self.control.aside(move |control| control.lapsed_tasks(run)).await?;
-        let mut changed = false;
-        for lease in lapsed {
-            let reply = self.control.submit(Command::Lapse(lease)).await?;
-            changed |= reply == Reply::Done { changed: true };
+        for lease in self.control.aside(move |control| control.lapsed_tasks(run)).await? {
+            self.control.submit(Command::Lapse(lease)).await?;
         }
-        Ok(changed)
+        Ok(())
     }
 }
 

@@ -135,7 +135,8 @@ async fn whoever_waits_gets_the_task_when_its_turn_comes() {
 #[tokio::test]
 async fn the_task_of_a_worker_that_is_gone_is_next_without_anybody_sweeping() {
     for world in World::both().await {
-        let run = planned(&world.control, r#"{"tasks":[{"id":"a"},{"id":"b"}],"capacity":1}"#).await;
+        // There is room for the other one, which would be next.
+        let run = planned(&world.control, r#"{"tasks":[{"id":"a"},{"id":"b"}],"capacity":2}"#).await;
         let gone = run.take().length(Span::seconds(1)).once().await.expect("taken");
         world.clock.advance(1_000_001);
         assert_eq!(run.tasks().await.expect("readable")[0].lapsed.as_ref().map(|over| over.fence), Some(1));

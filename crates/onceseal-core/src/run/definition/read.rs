@@ -7,6 +7,8 @@ use super::{Gate, Proving};
 use crate::json::{Object, Value};
 use crate::run::document::{DocumentError, mapping, named, nearest_of};
 
+/// What resources that are no runs are called by: `path/x` is no change `x`.
+const RESERVED: [&str; 5] = ["name", "path", "root", "run", "workspace"];
 /// More states nobody oversees.
 const STATES: usize = 64;
 /// More gates than this nobody passes.
@@ -43,6 +45,9 @@ impl Draft {
         }
         let meant = draft.known(document, "", &["gates", "initial", "provisional", "states"], &["kind"]);
         draft.keep(named("kind", kind));
+        if RESERVED.contains(&kind) {
+            draft.wrong("kind", "is what other resources are called by; choose another name");
+        }
         draft.initial = draft.text(document, "", "initial", &meant, "the state that a run begins in");
         if !meant.contains("states") {
             let of = "from states to what may follow, as in `open: { to: [closed], interrupted: closed }`";

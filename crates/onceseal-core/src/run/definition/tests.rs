@@ -105,3 +105,14 @@ fn every_mistake_is_told_at_once_with_its_place_and_what_is_right() {
     }
     insta::assert_snapshot!(table);
 }
+
+#[test]
+fn no_kind_is_called_as_other_resources_are() {
+    let text = br#"{"initial":"a","states":{"a":{"to":["b"],"interrupted":"b"},"b":{"terminal":true}}}"#;
+    let Ok(Value::Object(document)) = json::read(text, &Limits::DATA) else { panic!("no document") };
+    for kind in ["name", "path", "root", "run", "workspace"] {
+        let found = Definition::compile(kind, &document).expect_err(kind);
+        assert_eq!((found.len(), found[0].path.as_str()), (1, "kind"), "{kind}");
+    }
+    Definition::compile("task", &document).expect("a name like another");
+}
