@@ -97,6 +97,18 @@ fn how_a_program_ends_says_where_its_task_goes() {
 }
 
 #[test]
+fn a_worker_of_a_run_without_a_plan_has_done_nothing_and_says_so() {
+    let project = Project::new();
+    project.ok(&["runs", "start", "simple", "c"]);
+    project.ok(&["runs", "transition", "simple/c", "running"]);
+    let worked = project.run(&work(&[], "true"));
+    assert_eq!(worked.code, 1, "{worked:?}");
+    assert!(worked.stderr.contains("the run has no plan") && worked.stderr.contains("tasks plan run_"));
+    let worked = project.run(&work(&["--json"], "true"));
+    assert_eq!((worked.code, &worked.document()["planned"]), (1, &json!(false)));
+}
+
+#[test]
 fn what_shows_the_work_must_be_a_file_that_can_be_read() {
     for instead in [
         "rm $ONCESEAL_EVIDENCE",

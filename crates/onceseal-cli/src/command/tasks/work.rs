@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// codes has it; what is retryable is queued again as often as the plan allows.
 ///
 /// At SIGTERM, SIGINT, SIGHUP or SIGQUIT nothing more is taken; the program is told, and waited for. Exit 0 if everything in the plan is
-/// verified when it ends, 1 if not.
+/// verified when it ends, 1 if not, or if there is no plan.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: onceseal tasks work simple/add-login --check ./check.sh --until-empty -- ./work.sh"
@@ -349,18 +349,24 @@ impl Worker<'_> {
         let tasks = self.control.list_tasks(self.run.id(), &Default::default(), usize::MAX)?.items;
         let verified = tasks.iter().filter(|task| task.row.state == TaskState::Verified).count();
         let left = tasks.len() - verified;
+        // Nothing is done where nothing was to be done yet.
+        let is_planned = self.control.plan(self.run.id())?.is_some();
         if self.context.out.is_json() {
             let mut object = Object::new();
             object.insert("run", self.run.id().to_string());
+            object.insert("planned", is_planned);
             object.insert("verified", integer(verified as u64));
             object.insert("left", integer(left as u64));
             self.context.out.document(object)?;
+        } else if !is_planned {
+            self.context.out.note("the run has no plan, so nothing was done");
+            self.context.out.note(&format!("next: onceseal tasks plan {} REVISION FILE", self.run.id()));
         } else {
             self.context.out.note(&format!("{} verified, {left} left", counted(verified, "task")));
             if left > 0 {
                 self.context.out.note(&format!("next: onceseal runs blockers {}", self.run.id()));
             }
         }
-        Ok(ExitCode::from(if left == 0 { 0 } else { REFUSED }))
+        Ok(ExitCode::from(if is_planned && left == 0 { 0 } else { REFUSED }))
     }
 }
