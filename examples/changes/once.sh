@@ -6,7 +6,7 @@ set -u
 action="$1" run="$2" file="$3" line="$4"
 mkdir -p "$(dirname "$file")"
 while :; do
-  if said="$(onceseal exec "$action" --arg "run=$run" --arg "line=$line" --json -- ./write.sh "$file" "$line" 2>&1)"; then
+  if said="$(onceseal exec "$action" --arg "run=$run" --arg "file=$file" --arg "line=$line" --json -- ./write.sh "$file" "$line" 2>&1)"; then
     exit 0
   fi
   case "$said" in
@@ -17,7 +17,9 @@ while :; do
       sleep 0.2 ;;
     *'"code":"ambiguous"'* | *'"code":"lease_lapsed"'* | *'"code":"outcome_unknown"'*)
       if grep -qx "$line" "$file" 2> /dev/null; then what=committed; else what=failed; fi
-      onceseal resolve "$action:$run:$line" "--$what" --reason "looked into $file" > /dev/null 2>&1 || sleep 0.2 ;;
+      # As it is said and not put together: what would end a part of it is escaped.
+      key="$(echo "$said" | sed -n 's/.*"effect_key":"\([^"]*\)".*/\1/p')"
+      onceseal resolve "$key" "--$what" --reason "looked into $file" > /dev/null 2>&1 || sleep 0.2 ;;
     *)
       echo "$said" >&2
       exit 75 ;;

@@ -75,6 +75,24 @@ impl Project {
     fn lines(&self, name: &str) -> Vec<String> {
         fs::read_to_string(self.at(name)).unwrap_or_default().lines().map(str::to_owned).collect()
     }
+
+    fn go_on(&self, change: &str) -> Output {
+        self.command(&["./run.sh", change]).output().expect("it runs")
+    }
+
+    /// The newest run of a change, as it is shown and by its id.
+    fn shown(&self, change: &str) -> (String, String) {
+        let shown = self.ok(&["onceseal", "runs", "show", &format!("delivery/{change}"), "--json"]);
+        let id = shown.split('"').rfind(|text| text.starts_with("run_")).expect("an id").to_owned();
+        (shown, id)
+    }
+
+    /// What the newest run of a change has written in the directories of its tasks.
+    fn written(&self, change: &str) -> Vec<String> {
+        let id = self.shown(change).1;
+        let of = ["site/account", "docs", "site/form", "site/page"];
+        of.iter().flat_map(|claimed| self.lines(&format!("{claimed}/{id}"))).collect()
+    }
 }
 
 fn told(output: &Output) -> String {
@@ -147,13 +165,11 @@ fn follow(project: &Project, point: &str) -> bool {
 }
 
 fn is_complete(project: &Project, point: &str) {
-    let shown = project.ok(&["onceseal", "runs", "show", "delivery/add-login", "--json"]);
+    let (shown, id) = project.shown("add-login");
     assert!(shown.contains("\"state\":\"completed\""), "{point}: {shown}");
     assert!(shown.contains("\"tasks\":{\"verified\":4}"), "{point}: {shown}");
-    let mut lines = project.lines("site/add-login/lines");
-    lines.sort();
-    assert_eq!(lines, ["account", "docs", "form", "page"], "{point}: each once");
-    assert_eq!(project.lines("site/add-login/applied"), ["all"], "{point}");
+    assert_eq!(project.written("add-login"), ["account", "docs", "form", "page"], "{point}: each once");
+    assert_eq!(project.lines(&format!("applied/{id}")), ["all"], "{point}");
     let runs = project.ok(&["onceseal", "runs", "list", "--json"]);
     assert_eq!(runs.matches("\"run\":\"run_").count(), 1, "{point}: it was joined");
     let audit = project.ok(&["onceseal", "audit", "--json"]);
@@ -208,28 +224,86 @@ fn p03_a_change_that_is_killed_at_any_step_is_completed_with_every_effect_done_o
 #[test]
 fn a_change_that_a_person_denies_goes_no_further_and_another_beside_it_is_completed() {
     let project = Project::new(&build("onceseal-cli"));
-    let run = |change| project.command(&["./run.sh", change]).output().expect("it runs");
-    assert_eq!(run("add-login").status.code(), Some(3));
+    assert_eq!(project.go_on("add-login").status.code(), Some(3));
     let pending = project.ok(&["onceseal", "pending", "--json"]);
     let first = pending.split('"').find(|text| text.starts_with("apr_")).expect("a request").to_owned();
     project.ok(&["onceseal", "deny", &first]);
     project.approve();
     for _ in 0..2 {
-        let denied = run("add-login");
+        let denied = project.go_on("add-login");
         assert_eq!(denied.status.code(), Some(3), "{}", told(&denied));
-        assert!(told(&denied).contains("not bound: "), "{}", told(&denied));
+        assert!(told(&denied).contains(" was denied; change it"), "{}", told(&denied));
     }
-    let shown = project.ok(&["onceseal", "runs", "show", "delivery/add-login", "--json"]);
+    let shown = project.shown("add-login").0;
     assert!(shown.contains("\"state\":\"approval-needed\"") && shown.contains("\"plan\":null"), "{shown}");
     for change in ["add-logout", "add-help"] {
-        assert_eq!(run(change).status.code(), Some(3));
+        assert_eq!(project.go_on(change).status.code(), Some(3));
         project.approve();
-        let done = run(change);
+        let done = project.go_on(change);
         assert_eq!(done.status.code(), Some(0), "{}", told(&done));
-        let mut lines = project.lines(&format!("site/{change}/lines"));
-        lines.sort();
-        assert_eq!(lines, ["account", "docs", "form", "page"], "{change}: each once");
+        assert_eq!(project.written(change), ["account", "docs", "form", "page"], "{change}: each once");
     }
+    // Whoever changes what was denied asks about something else.
+    let denied = if told(&project.go_on("add-login")).contains("design.md was denied") {
+        "design.md"
+    } else {
+        "plan.json"
+    };
+    let text = fs::read_to_string(project.at(denied)).expect("a file");
+    fs::write(project.at(denied), format!("{text}\n")).expect("written");
+    assert_eq!(project.go_on("add-login").status.code(), Some(3));
+    project.approve();
+    let done = project.go_on("add-login");
+    assert_eq!(done.status.code(), Some(0), "{}", told(&done));
+}
+
+#[test]
+fn a_change_that_was_discarded_begins_with_the_next_run() {
+    let project = Project::new(&build("onceseal-cli"));
+    assert_eq!(project.go_on("add-login").status.code(), Some(3));
+    let first = project.shown("add-login").1;
+    project.ok(&["onceseal", "runs", "discard", "delivery/add-login"]);
+    assert_eq!(project.go_on("add-login").status.code(), Some(3));
+    assert_ne!(project.shown("add-login").1, first);
+    project.approve();
+    for _ in 0..2 {
+        let done = project.go_on("add-login");
+        assert_eq!(done.status.code(), Some(0), "{}", told(&done));
+    }
+    assert_eq!(project.written("add-login"), ["account", "docs", "form", "page"], "each once");
+    let runs = project.ok(&["onceseal", "runs", "list", "--json"]);
+    assert_eq!(runs.matches("\"state\":\"").count(), 2, "{runs}");
+}
+
+#[test]
+fn a_plan_that_is_changed_after_it_was_bound_is_approved_anew_before_it_is_planned() {
+    let project = Project::new(&build("onceseal-cli"));
+    assert_eq!(project.go_on("add-login").status.code(), Some(3));
+    project.approve();
+    // Bound and not planned yet, and then planned: whichever revision is asked for, the
+    // plan is only what was approved as that.
+    for (revision, pause_at) in [(2, "bound-gate-b"), (3, "running")] {
+        let mut child = project.begin(pause_at);
+        assert_eq!(wait(&project, &mut child, pause_at), None);
+        kill(&mut child);
+        let plan = fs::read_to_string(project.at("plan.json")).expect("a plan");
+        let task = format!("\"tasks\": [{{ \"id\": \"r{revision}\", \"writes\": [\"r{revision}\"] }},");
+        let changed = plan.replacen("\"tasks\": [", &task, 1);
+        assert_ne!(plan, changed);
+        fs::write(project.at("plan.json"), changed).expect("written");
+        let asked = project.go_on("add-login");
+        assert_eq!(asked.status.code(), Some(3), "{}", told(&asked));
+        let says = format!("plan.json was changed, so it goes on with revision {revision}");
+        assert!(told(&asked).contains(&says), "{}", told(&asked));
+        project.approve();
+    }
+    let done = project.go_on("add-login");
+    assert_eq!(done.status.code(), Some(0), "{}", told(&done));
+    assert_eq!(project.written("add-login"), ["account", "docs", "form", "page"], "each once");
+    let (shown, id) = project.shown("add-login");
+    assert!(shown.contains("\"tasks\":{\"verified\":6}"), "{shown}");
+    let planned = ["r2", "r3"].map(|task| project.lines(&format!("{task}/{id}")));
+    assert_eq!(planned, [["r2"], ["r3"]]);
 }
 
 #[test]
