@@ -30,7 +30,7 @@ pub use active::{Activate, ActivePolicy, PolicyRow, evolve};
 pub use argument::ArgumentPath;
 pub use check::{Finding, Severity};
 pub use condition::{Condition, Subject, Truth};
-pub(crate) use error::nearest;
+pub use error::nearest;
 pub use error::{Path, PolicyError, PolicyErrorKind, Position, Step};
 pub use evaluate::{Decision, Facts, Reason, Verdict};
 pub use explain::{ExplainedCondition, ExplainedRule, Explanation, Shown, UnknownAction};

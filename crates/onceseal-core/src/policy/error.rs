@@ -8,7 +8,7 @@ mod path;
 
 use super::template::TemplateProblem;
 use crate::json::Value;
-pub(crate) use nearest::nearest;
+pub use nearest::nearest;
 use path::prefix;
 pub(super) use path::quoted;
 pub use path::{Path, Position, Step};

@@ -55,10 +55,19 @@ impl<'a> Node<'a> {
 
     /// Refuses members of other names than these.
     pub(super) fn closed(&self, known: &'static [&'static str]) -> Result<(), PolicyError> {
-        match self.object()?.iter().find(|(name, _)| !known.contains(name)) {
+        self.closed_among(known, known)
+    }
+
+    /// The same, where somebody may have meant others that stand elsewhere.
+    pub(super) fn closed_among(
+        &self,
+        here: &[&str],
+        known: &'static [&'static str],
+    ) -> Result<(), PolicyError> {
+        match self.object()?.iter().find(|(name, _)| !here.contains(name)) {
             None => Ok(()),
             Some((key, value)) => {
-                let suggestion = nearest(key, known.iter().copied());
+                let suggestion = nearest(key, known.iter().copied().filter(|known| *known != key));
                 Err(self.inner(Place::Member(key), value).fail(PolicyErrorKind::UnknownKey {
                     key: key.to_owned(),
                     suggestion,

@@ -19,6 +19,8 @@ use crate::limits;
 use crate::time::Span;
 
 const TOP_KEYS: &[&str] = &["actions", "groups", "operators", "schema"];
+/// With what stands beside a policy in its file, and was taken out of it.
+const FILE_KEYS: &[&str] = &["actions", "groups", "operators", "runs", "schema", "settings", "tools"];
 const ENTRY_KEYS: &[&str] = &[
     "approval",
     "deadline",
@@ -39,7 +41,7 @@ pub(super) fn compile(document: &Value) -> Result<Policy, PolicyError> {
     let root = Node::root(document);
     root.object()?;
     required(&root, "schema")?.word(&[SCHEMA])?;
-    root.closed(TOP_KEYS)?;
+    root.closed_among(TOP_KEYS, FILE_KEYS)?;
     let groups = groups(&root)?;
     let mut actions = BTreeMap::new();
     let mut reader = EntryReader { groups: &groups, patterns: 0 };

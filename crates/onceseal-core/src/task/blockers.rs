@@ -56,7 +56,7 @@ fn of_task(task: &TaskRow) -> Option<Blocker> {
     let (blocking, code) = match task.state {
         S::Verified | S::Closed | S::Running | S::Validating => return None,
         S::Failed | S::Paused | S::ApprovalNeeded => (Blocking::Decision, stopped()),
-        S::Queued | S::Ready | S::Repairable | S::Retryable if is_spent => {
+        S::Pending | S::Queued | S::Ready | S::Repairable | S::Retryable if is_spent => {
             (Blocking::Decision, "attempts_spent".to_owned())
         }
         S::Repairable | S::Retryable => (Blocking::Capability, stopped()),

@@ -1,7 +1,8 @@
 //! The word that was probably meant.
 
-/// The candidate most like `word`, if one is like it at all.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+/// The candidate most like `word`, if one is like it at all: what was probably meant.
+#[must_use]
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     const LONGEST: usize = 64;
     let word: Vec<char> = word.to_lowercase().chars().take(LONGEST + 1).collect();
     if word.len() > LONGEST {
