@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use onceseal::runs::Definition;
 use onceseal::store::SCHEMA_VERSION;
 
 use crate::command::{
@@ -133,4 +135,27 @@ impl Command {
     pub(crate) const fn answers_programs(&self) -> bool {
         matches!(self, Command::Operations(operations) if operations.answers_programs())
     }
+}
+
+/// With what was probably meant, where that is no word alike.
+pub(crate) fn tipped(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    let words: Vec<_> = std::env::args().take_while(|argument| argument != "--").collect();
+    let parent =
+        words.iter().position(|argument| argument == word).and_then(|at| words.get(at.checked_sub(1)?));
+    let is_asked = || {
+        Definition::built_in().iter().any(|definition| {
+            let mut commands = definition.states().keys().flat_map(|state| definition.commands(state));
+            commands.any(|(name, _)| name == word)
+        })
+    };
+    let tip = match (parent.map(String::as_str), word.as_str()) {
+        (Some("runs"), word) if is_asked() => format!("onceseal runs command RUN {word}"),
+        (Some("lease"), "release") => {
+            "onceseal lease interrupt, or onceseal lease commit with an outcome".to_owned()
+        }
+        _ => return error,
+    };
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    error
 }

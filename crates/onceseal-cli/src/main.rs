@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     outlive_limits();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(&cli::tipped(error)),
     };
     let out = Out::new(cli.global.json || cli.command.answers_programs(), cli.global.color);
     let context = Context::new(out, cli.global);

@@ -199,7 +199,11 @@ impl What {
 
     fn no_run(&self) -> CliError {
         let name = shell(&format!("name/{}", self.resource));
-        unknown().because("it is named as KIND/CHANGE").next(format!("{} if that is its name", cut(&name)))
+        let path = shell(&format!("path/{}", self.resource));
+        unknown()
+            .because("it is named as KIND/CHANGE")
+            .next(format!("{} if it is a path of this project", cut(&path)))
+            .next(format!("{} if that is its name", cut(&name)))
     }
 
     fn named(&self, root: RootId) -> Result<Named, CliError> {
@@ -287,9 +291,10 @@ fn taken(context: &Context, now: &LeaseNow, place: &Place<'_>, again: &str) -> R
 
 fn renew(context: &Context, renew: &Renew) -> Result<ExitCode, CliError> {
     let lease = renew.proven.read()?;
-    let control = context.answer()?.ok_or_else(fenced)?;
+    let control = context.answer()?.ok_or_else(gone)?;
+    let resource = lease.resource.to_string();
     let renewed = wait(control.renew_lease(lease, renew.length.length))?;
-    let now = renewed.map_err(|error| refused(error, None, &renew.length))?;
+    let now = renewed.map_err(|error| fenced(refused(error, None, &renew.length), &resource))?;
     if context.out.is_json() {
         let mut object = proof::object(&now);
         object.remove("token");
@@ -317,17 +322,18 @@ fn commit(context: &Context, commit: &Commit) -> Result<ExitCode, CliError> {
         Ok(_) => return Err(invalid("it is no object".to_owned())),
         Err(error) => return Err(invalid(error.to_string())),
     };
-    let control = context.answer()?.ok_or_else(fenced)?;
+    let control = context.answer()?.ok_or_else(gone)?;
     let resource = lease.resource.to_string();
-    let changed = wait(control.commit_lease(lease, outcome))??;
+    let changed =
+        wait(control.commit_lease(lease, outcome))?.map_err(|error| fenced(error.into(), &resource))?;
     ended(context, &resource, "committed", changed)
 }
 
 fn interrupt(context: &Context, proven: &Proven) -> Result<ExitCode, CliError> {
     let lease = proven.read()?;
-    let control = context.answer()?.ok_or_else(fenced)?;
+    let control = context.answer()?.ok_or_else(gone)?;
     let resource = lease.resource.to_string();
-    wait(control.interrupt_lease(lease))??;
+    wait(control.interrupt_lease(lease))?.map_err(|error| fenced(error.into(), &resource))?;
     ended(context, &resource, "interrupted", true)
 }
 
@@ -359,6 +365,14 @@ fn preempt(context: &Context, take: &Take) -> Result<ExitCode, CliError> {
     taken(context, &now, &place, &again(&take.what, key))
 }
 
-fn fenced() -> CliError {
+fn gone() -> CliError {
     CliError::missing(Code::LeaseFenced)
+}
+
+/// With who has the resource now, where a lease on it is over.
+pub(crate) fn fenced(error: CliError, resource: &str) -> CliError {
+    match error.is(Code::LeaseFenced) {
+        true => error.next(format!("onceseal lease inspect {}", shell(resource))),
+        false => error,
+    }
 }

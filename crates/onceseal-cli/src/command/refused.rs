@@ -55,8 +55,13 @@ pub(crate) fn plain(refusal: &Refusal) -> CliError {
                 limits::REVISION_STEP
             ));
         }
-        (_, Some(field), _) if matches!(code, Code::OutOfBounds | Code::FactClaimed) => {
-            error = error.because(format!("it is about {field}"));
+        (_, Some(_), _) if code == Code::FactClaimed => {
+            error = error
+                .in_words("whoever worked on a task cannot stand for it; name what checked it with `--by`")
+                .because("--by names who worked on it");
+        }
+        (_, Some(field), _) if code == Code::OutOfBounds => {
+            error = error.because(typed(field).map_or(format!("it is about {field}"), str::to_owned));
         }
         (_, Some(field), _) => error = error.because(format!("it differs in {field}")),
         (.., Some(status)) => error = error.because(format!("the request is {status}")),
@@ -69,6 +74,20 @@ pub(crate) fn plain(refusal: &Refusal) -> CliError {
         };
     }
     next(error, refusal)
+}
+
+/// What may be typed for what is outside its limits.
+fn typed(field: &str) -> Option<&'static str> {
+    match field {
+        "principal" => Some(
+            "it is about --agent or --user: each is a name of 1 to 255 characters, none of them a control character",
+        ),
+        "fact" => Some(
+            "a fact is 1 to 128 lower-case letters, digits and hyphens, as in work-done; --by and --environment are \
+             names of 1 to 255 characters",
+        ),
+        _ => None,
+    }
 }
 
 fn next(error: CliError, refusal: &Refusal) -> CliError {

@@ -10,13 +10,15 @@ mod show;
 mod telling;
 mod watch;
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use onceseal::core::code::Code;
 use onceseal::core::id::RunId;
-use onceseal::runs::{Run, Runs as Known, Subject};
-use onceseal::{Control, Principal};
+use onceseal::core::policy::nearest;
+use onceseal::runs::{Definition, Run, RunFilter, Runs as Known, Subject};
+use onceseal::{Control, Error, Principal};
 
 use crate::context::{Context, wait};
 use crate::error::CliError;
@@ -228,8 +230,40 @@ impl Which {
 /// The store to read from, and the id of the run that is named.
 pub(crate) fn opened(context: &Context, which: &Which) -> Result<(Control, RunId), CliError> {
     let control = context.read()?.ok_or_else(unknown)?;
-    let id = find(&control.runs(), which)?.id();
-    Ok((control, id))
+    let found = find(&control.runs(), which).map_err(|error| match which.named() {
+        Ok(Named::Change(kind, _)) if error.is(Code::RunUnknown) => {
+            known_kind(context, kind).err().unwrap_or(error)
+        }
+        _ => error,
+    });
+    Ok((control, found?.id()))
+}
+
+/// Whether runs can be of a kind: where none was found, it may be misspelt. A kind may
+/// have been taken out of the file since.
+pub(crate) fn known_kind(context: &Context, kind: &str) -> Result<(), CliError> {
+    let built_in = Definition::built_in().into_iter().map(|definition| definition.kind().to_owned());
+    // Whoever looks at runs does without a file that can be read.
+    let configured = context.definitions().unwrap_or_default();
+    let known: BTreeSet<_> =
+        built_in.chain(configured.iter().map(|definition| definition.kind().to_owned())).collect();
+    let of_kind = RunFilter { kind: Some(kind.to_owned()), ..RunFilter::default() };
+    let has_runs = || match context.read() {
+        Ok(Some(control)) => control.list_runs(&of_kind, 1).is_ok_and(|page| !page.items.is_empty()),
+        _ => false,
+    };
+    if known.contains(kind) || has_runs() {
+        return Ok(());
+    }
+    Err(kind_unknown(kind.to_owned(), known.into_iter().collect()))
+}
+
+/// There is no such kind, with the one that was probably meant.
+fn kind_unknown(kind: String, known: Vec<String>) -> CliError {
+    let meant = nearest(&kind, known.iter().map(String::as_str));
+    let error = CliError::from(Error::KindUnknown { kind, known });
+    let error = meant.iter().fold(error, |error, meant| error.next(format!("did you mean {meant}?")));
+    error.next("onceseal runs definitions")
 }
 
 pub(crate) fn unknown() -> CliError {

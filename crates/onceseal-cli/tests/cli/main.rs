@@ -13,6 +13,7 @@ mod handoffs;
 mod help;
 mod history;
 mod json;
+mod leading;
 mod lease;
 mod lists;
 mod operating;

@@ -127,9 +127,16 @@ fn p05_a_store_that_went_back_is_noticed_before_anything_runs_until_a_person_acc
     assert_eq!((again.code, again.error()["code"].clone()), (2, json!("store_went_back")));
     assert_eq!(project.read("calls"), "x\nx\n", "what was forgotten is not repeated");
     let listed = project.ok(&["effects", "list"]);
-    assert!(listed.stderr.contains("older than what was seen before: entries 7 to 10 of the log"), "{listed:?}");
+    assert!(
+        listed.stderr.contains("older than what was seen before: entries 7 to 10 of the log"),
+        "{listed:?}"
+    );
     let doctor = project.refused(&["doctor"]);
-    assert!(doctor.stdout.contains("entries 7 to 10 of the log, at least, were seen and are gone"), "{}", doctor.stdout);
+    assert!(
+        doctor.stdout.contains("entries 7 to 10 of the log, at least, were seen and are gone"),
+        "{}",
+        doctor.stdout
+    );
 
     assert_eq!(project.run(&["doctor", "--accept-went-back"]).code, 2, "a reason is needed");
     let blank = project.run(&["doctor", "--accept-went-back", "--reason", " ", "--json"]);

@@ -211,7 +211,7 @@ fn why_a_task_is_not_attempted_again_is_told_of_tasks_and_not_of_runs() {
         }
     }
     let shown = project.ok(&["tasks", "show", "simple/c", "a"]).stdout;
-    assert!(shown.contains("0 of 1 left after exit_7"), "{shown}");
+    assert!(shown.contains("0 of 1 left for exit_7"), "{shown}");
     assert_eq!(queue("a")["code"], "attempts_spent");
     assert_eq!(project.ok(&grant).stdout, "a has 1 attempt left\n");
 }

@@ -101,6 +101,7 @@ fn a_worker_of_a_run_without_a_plan_has_done_nothing_and_says_so() {
     let project = Project::new();
     project.ok(&["runs", "start", "simple", "c"]);
     project.ok(&["runs", "transition", "simple/c", "running"]);
+    script(&project, "check.sh", "true");
     let worked = project.run(&work(&[], "true"));
     assert_eq!(worked.code, 1, "{worked:?}");
     assert!(worked.stderr.contains("the run has no plan") && worked.stderr.contains("tasks plan run_"));
@@ -130,8 +131,8 @@ fn a_program_that_is_not_there_spends_no_attempts() {
     assert_eq!((error.code, &error.error()["child"]), (2, &json!("program_not_found")));
     assert_eq!(task(&project, "t0")["state"], "paused");
     assert_eq!(task(&project, "t1")["state"], "queued");
-    fs::remove_file(project.path("check.sh")).expect("removed");
-    assert_eq!(project.run(&work(&[], "true")).code, 2);
+    // A check that is gone when it is needed.
+    assert_eq!(project.run(&work(&[], "rm check.sh")).code, 2);
     assert_eq!(task(&project, "t1")["code"], "check_program_not_found");
 }
 

@@ -12,7 +12,7 @@ use onceseal::core::limits;
 use onceseal::runs::{Giver, Handing, Resource};
 use onceseal::{Control, Error, render};
 
-use super::{Kept, Length, What, drawn, fenced, holder, proof, refused, taken};
+use super::{Kept, Length, What, drawn, gone, holder, proof, refused, taken};
 use crate::command::actions::as_object;
 use crate::command::refused::remarks;
 use crate::command::runs::{Who, digest};
@@ -119,12 +119,21 @@ pub(super) fn hand_over(context: &Context, over: &HandOver) -> Result<ExitCode, 
         Ok(_) => return Err(invalid("they are no object".to_owned())),
         Err(error) => return Err(invalid(error.to_string())),
     };
-    let control = context.answer()?.ok_or_else(fenced)?;
+    let control = context.answer()?.ok_or_else(gone)?;
     let resource = over.what.resource(&control)?;
     let giver = over.word.giver(&resource)?;
     let handing = control.handoff(resource.clone(), over.receipt).by(over.who.principal());
     let changed = wait(handing.clone().prepare(facts, giver))?
-        .map_err(|error| over.word.remarks(told_of(&handing, &control, &resource, error)))?;
+        .map_err(|error| {
+            let error = over.word.remarks(told_of(&handing, &control, &resource, error));
+            // Whoever prepares is not whoever accepts.
+            match error.is(Code::HandoffOver) {
+                true => error.in_words(
+                    "this receipt names a handoff that is over, once and for ever; prepare another with another receipt",
+                ),
+                false => error,
+            }
+        })?;
     said(context, &handing, changed)?;
     if !context.out.is_json() {
         let resource = shell(&over.what.resource);

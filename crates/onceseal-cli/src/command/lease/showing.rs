@@ -65,6 +65,8 @@ impl Told {
             object.insert("held", !holders.is_empty());
             object.insert("fence", integer(self.view.as_ref().map_or(0, |view| view.row.fence)));
             object.insert("holders", Value::List(holders.into_iter().map(render::holder).collect()));
+            let over = self.view.as_ref().and_then(|view| view.row.lapsed(view.now).next());
+            object.insert("lapsed", over.map_or(Value::Null, render::holder));
             let around = rows(&self.in_the_way, self.now);
             object.insert("in_the_way", Value::List(around));
             let last = self.outcome.map(|(fence, outcome)| {
@@ -84,6 +86,16 @@ impl Told {
             (true, false) => "is free itself, and what is above or below it is held",
         };
         context.out.text(&format!("{} {head}\n", shown(&self.resource)))?;
+        if let Some((view, over)) =
+            self.view.as_ref().and_then(|view| Some((view, view.row.lapsed(view.now).next()?)))
+        {
+            let text = format!(
+                "the lease of {} ended {} ago without a word; whoever takes it next, or `onceseal worker`, records that\n",
+                over.holder,
+                age(view.now.since(over.until))
+            );
+            context.out.text(&text)?;
+        }
         if let Some(view) = self.view.as_ref().filter(|_| !holders.is_empty()) {
             let mut table = Table::new(&["HOLDER", "FENCE", "SHARED", "ENDS IN", "UNTIL"]);
             cells(&view.row, view.now).for_each(|cells| table.row(cells));

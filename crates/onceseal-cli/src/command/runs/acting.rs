@@ -8,18 +8,19 @@ use onceseal::core::code::Code;
 use onceseal::core::hash::Hash;
 use onceseal::core::id::RunId;
 use onceseal::core::json::{Object, Value};
+use onceseal::core::policy::nearest;
 use onceseal::runs::{Lease, Moving, Resource, Run, RunNow, Subject, TaskFilter, TaskState};
 use onceseal::{Control, Error};
 
-use super::next::steps;
+use super::next::{commands, steps};
 use super::parts::Parts;
-use super::{Asking, Which, drawn, find_asked, unknown};
-use crate::command::lease::proof;
+use super::{Asking, Which, drawn, find_asked, kind_unknown, unknown};
+use crate::command::lease::{fenced, proof};
 use crate::command::refused::integer;
 use crate::context::{Context, wait};
 use crate::error::CliError;
 use crate::table::state_style;
-use crate::text::counted;
+use crate::text::{counted, shell, shown};
 
 /// A run to start.
 #[derive(Debug, Args)]
@@ -101,9 +102,7 @@ pub(super) fn start(context: &Context, start: &Start) -> Result<ExitCode, CliErr
             go_on(context, &control, started.run.id())?;
             Ok(code)
         }
-        Err(error @ Error::KindUnknown { .. }) => {
-            Err(CliError::from(error).next("onceseal runs definitions"))
-        }
+        Err(Error::KindUnknown { kind, known }) => Err(kind_unknown(kind, known)),
         Err(error) => Err(CliError::from(error).about("request", request)),
     }
 }
@@ -122,14 +121,20 @@ pub(super) fn go_on(context: &Context, control: &Control, run: RunId) -> Result<
 }
 
 pub(super) fn transition(context: &Context, transition: &Transition) -> Result<ExitCode, CliError> {
-    moved(context, &transition.moved, |run| run.transition(&transition.state))
+    let state = &transition.state;
+    moved(context, &transition.moved, state, |run| run.transition(state))
 }
 
 pub(super) fn command(context: &Context, name: &str, of: &Moved) -> Result<ExitCode, CliError> {
-    moved(context, of, |run| run.command(name))
+    moved(context, of, name, |run| run.command(name))
 }
 
-fn moved(context: &Context, moved: &Moved, begin: impl FnOnce(&Run) -> Moving) -> Result<ExitCode, CliError> {
+fn moved(
+    context: &Context,
+    moved: &Moved,
+    word: &str,
+    begin: impl FnOnce(&Run) -> Moving,
+) -> Result<ExitCode, CliError> {
     let control = context.answer()?.ok_or_else(unknown)?;
     let run = find_asked(context, &control, &moved.which, &moved.asking)?;
     let request = moved.asking.request()?;
@@ -149,7 +154,7 @@ fn moved(context: &Context, moved: &Moved, begin: impl FnOnce(&Run) -> Moving) -
             Ok(code)
         }
         Err(error) => {
-            let error = offered(&control, run.id(), error.into());
+            let error = offered(&control, run.id(), word, error.into());
             Err(earlier(&run, &request, error))
         }
     }
@@ -170,7 +175,16 @@ fn unfinished(context: &Context, control: &Control, run: RunId) -> Result<(), Cl
 /// this program runs under, if it is about the run.
 pub(crate) fn under(file: Option<&Path>, run: RunId) -> Result<Option<Lease>, CliError> {
     match file {
-        Some(file) => proof::read(file).map(Some),
+        Some(file) => {
+            let lease = proof::read(file)?;
+            if lease.resource != Resource::Run(run) {
+                let on = shown(&lease.resource.to_string());
+                return Err(CliError::usage(format!("the lease is on {on}, and not on this run"))
+                    .about("run", run.to_string())
+                    .next(format!("onceseal lease acquire {run} --to FILE")));
+            }
+            Ok(Some(lease))
+        }
         None => Ok(proof::told()?.filter(|lease| lease.resource == Resource::Run(run))),
     }
 }
@@ -197,24 +211,49 @@ pub(super) fn bind(context: &Context, bind: &Bind) -> Result<ExitCode, CliError>
     let run = find_asked(context, &control, &bind.which, &bind.asking)?;
     let request = bind.asking.request()?;
     match wait(run.bind_change(&bind.change).request(&request).send())? {
-        Ok(now) => told(context, &now, &request),
+        Ok(now) => {
+            let code = told(context, &now, &request)?;
+            if !context.out.is_json() {
+                let kind = control.run(run.id())?.map_or("KIND".to_owned(), |view| view.row.kind);
+                context.out.note(&format!("it is {}/{} now", kind, shown(&bind.change)));
+            }
+            Ok(code)
+        }
         Err(error) => Err(earlier(&run, &request, CliError::from(error).about("run", run.id().to_string()))),
     }
 }
 
 /// Why a run was not moved, with what could be asked for instead.
-fn offered(control: &Control, id: RunId, error: CliError) -> CliError {
+fn offered(control: &Control, id: RunId, word: &str, error: CliError) -> CliError {
     let error = error.about("run", id.to_string());
     // A store that cannot say leaves it out.
     let Some(view) = control.run(id).ok().flatten() else { return error };
     let is = |codes: &[Code]| codes.iter().any(|code| error.is(*code));
     if is(&[Code::TransitionForbidden, Code::StateUnknown]) {
         let next: Vec<&str> = view.next().collect();
+        let error = match nearest(word, next.iter().copied()) {
+            Some(meant) if error.is(Code::StateUnknown) => {
+                let meant = shell(&meant);
+                error.next(format!("did you mean {meant}? onceseal runs transition {id} {meant}"))
+            }
+            _ => error,
+        };
         return error.because(format!("what may follow on {}: {}", view.row.state, next.join(", ")));
     }
     if is(&[Code::CommandForbidden, Code::CommandElsewhere]) {
-        let offered = view.commands().filter(|(_, to)| to.is_some()).map(|(name, _)| name);
-        return offered.fold(error, |error, name| error.next(format!("onceseal runs command {id} {name}")));
+        let offered = commands(&view).into_iter().filter(|(_, to)| to.is_some()).map(|(name, _)| name);
+        let (meant, others): (Vec<_>, Vec<_>) = {
+            let meant = nearest(word, offered.clone());
+            offered.partition(|name| meant.as_deref() == Some(*name))
+        };
+        let line = |name: &&str| format!("onceseal runs command {id} {name}");
+        let error = meant
+            .iter()
+            .fold(error, |error, name| error.next(format!("did you mean {name}? {}", line(name))));
+        return others.iter().fold(error, |error, name| error.next(line(name)));
+    }
+    if is(&[Code::LeaseFenced]) {
+        return fenced(error, &id.to_string());
     }
     if is(&[Code::RunEnded]) {
         return error.next(format!("onceseal runs show {id}"));

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use onceseal::core::code::Code;
 use onceseal::core::json::Value;
 use onceseal::core::task::Blocking;
 use onceseal::render;
@@ -12,7 +13,7 @@ use crate::command::list;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::table::Table;
-use crate::text::shown;
+use crate::text::{shell, shown};
 
 pub(super) fn blockers(context: &Context, which: &Which) -> Result<ExitCode, CliError> {
     let (control, id) = opened(context, which)?;
@@ -48,7 +49,14 @@ fn next(context: &Context, found: &[InTheWay], run: &str) {
             .out
             .note(&format!("next: onceseal runs deliver {run} GATE REVISION --receipt-file FILE --ask"));
     }
-    if any(&|it| it.task.is_some() && it.blocker.blocking != Blocking::Waiting) {
+    let is_spent = |it: &InTheWay| it.blocker.code == Code::AttemptsSpent.as_str();
+    let mut spent = found.iter().filter(|it| is_spent(it)).filter_map(|it| it.task.as_deref());
+    if let Some(task) = spent.next() {
+        // Each is granted by itself.
+        let task = if spent.next().is_none() { shell(task) } else { "TASK".to_owned() };
+        context.out.note(&format!("next: onceseal tasks grant {run} {task} --reason '…'"));
+    }
+    if any(&|it| it.task.is_some() && it.blocker.blocking != Blocking::Waiting && !is_spent(it)) {
         context.out.note(&format!("next: onceseal tasks show {run} TASK says what lets it go on"));
     }
 }

@@ -11,6 +11,7 @@ use onceseal::core::hash::Hash;
 use onceseal::core::id::ApprovalId;
 use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::core::reply::{Reply, RunNow};
+use onceseal::core::run::Proving;
 use onceseal::core::time::Timestamp;
 use onceseal::runs::{AskedDelivery, Delivery, Run};
 use onceseal::{Control, Error, render};
@@ -243,6 +244,12 @@ fn ask(context: &Context, deliver: &Deliver, deliveries: Vec<Delivery>) -> Resul
                 context.out.note(&format!("{} {} is bound", delivery.gate, delivery.revision));
             }
             continue;
+        }
+        let gate = view.definition.as_ref().and_then(|definition| definition.gates().get(&delivery.gate));
+        if gate.is_some_and(|gate| gate.proof == Proving::None) {
+            let gate = shown(&delivery.gate);
+            let error = CliError::usage(format!("the gate {gate} needs no proof, so nobody need be asked"));
+            return Err(error.about("run", run.id().to_string()).next(deliver.line(&delivery)));
         }
         asked.push(propose(context, &control, &run, deliver, delivery)?);
     }

@@ -19,6 +19,12 @@ pub(super) fn steps(view: &RunView, parts: &Parts) -> Vec<String> {
     if view.holder.is_none() && view.lapsed.is_some() {
         steps.push(format!("whoever takes it interrupts it first: onceseal lease run {id} -- …"));
     }
+    let commands = commands(view);
+    let is_idle = view.definition.as_ref().is_some_and(|definition| definition.is_idle(&row.state));
+    // What lets a run go on that somebody has stopped comes before all else.
+    let (first, others): (Vec<_>, Vec<_>) =
+        commands.into_iter().partition(|(_, to)| is_idle && rank(view, *to) == Rank::GoesOn);
+    steps.extend(first.iter().map(|command| asked(view, command)));
     if let Some(definition) = &view.definition {
         steps.extend(deliver(view, parts));
         steps.extend(on(view, definition).map(|to| format!("onceseal runs transition {id} {}", shell(to))));
@@ -29,13 +35,40 @@ pub(super) fn steps(view: &RunView, parts: &Parts) -> Vec<String> {
     if parts.is_blocked() {
         steps.push(format!("onceseal runs blockers {id}"));
     }
-    for (name, to) in view.commands() {
-        steps.push(match to {
-            Some(to) => format!("onceseal runs command {id} {name}  ({to})"),
-            None => format!("{name} is for the program that works on it to do"),
-        });
-    }
+    steps.extend(others.iter().map(|command| asked(view, command)));
     steps
+}
+
+/// Where a step leads, the least to be regretted first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    GoesOn,
+    Untold,
+    Idle,
+    Ends,
+}
+
+fn rank(view: &RunView, to: Option<&str>) -> Rank {
+    match (&view.definition, to) {
+        (_, None) | (None, _) => Rank::Untold,
+        (Some(definition), Some(to)) if definition.is_terminal(to) => Rank::Ends,
+        (Some(definition), Some(to)) if definition.is_idle(to) => Rank::Idle,
+        _ => Rank::GoesOn,
+    }
+}
+
+/// What an operator may ask for: first what goes on, last what ends the run.
+pub(super) fn commands(view: &RunView) -> Vec<(&str, Option<&str>)> {
+    let mut commands: Vec<_> = view.commands().collect();
+    commands.sort_by_key(|(_, to)| rank(view, *to));
+    commands
+}
+
+fn asked(view: &RunView, (name, to): &(&str, Option<&str>)) -> String {
+    match to {
+        Some(to) => format!("onceseal runs command {} {name}  ({to})", view.id),
+        None => format!("{name} is for the program that works on it to do"),
+    }
 }
 
 /// Binding what is missing at the first gate that asks for proof, or else planning
@@ -58,5 +91,7 @@ fn deliver(view: &RunView, parts: &Parts) -> Option<String> {
 /// for as an operator.
 fn on<'a>(view: &'a RunView, definition: &'a Definition) -> Option<&'a str> {
     let asked: Vec<_> = view.commands().filter_map(|(_, to)| to).collect();
-    view.next().find(|to| *to != view.row.state && !definition.is_terminal(to) && !asked.contains(to))
+    let on =
+        view.next().filter(|to| *to != view.row.state && !definition.is_terminal(to) && !asked.contains(to));
+    on.min_by_key(|to| rank(view, Some(to)))
 }

@@ -15,7 +15,7 @@ use onceseal::{Control, render};
 
 use super::next::steps;
 use super::parts::Parts;
-use super::{Which, opened, unknown};
+use super::{Which, known_kind, opened, unknown};
 use crate::command::actions::as_object;
 use crate::command::list::{self, Pages};
 use crate::command::refused::integer;
@@ -50,6 +50,7 @@ fn root(text: &str) -> Result<RootId, String> {
 impl List {
     /// Whether a run can be in the state: where none was found, it may be misspelt.
     fn known(&self, context: &Context) -> Result<(), CliError> {
+        self.kind.iter().try_for_each(|kind| known_kind(context, kind))?;
         let Some(state) = &self.state else { return Ok(()) };
         let of_kind =
             |definition: &Definition| self.kind.as_ref().is_none_or(|kind| definition.kind() == kind);

@@ -13,7 +13,7 @@ use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::core::time::Span;
 use onceseal::runs::{Fact, Lease, Resource, Run, TaskNow, TaskState, TaskTo};
 
-use crate::command::lease::{Kept, Length, Place, Proven, drawn, holder, proof, refused};
+use crate::command::lease::{Kept, Length, Place, Proven, drawn, fenced, holder, proof, refused};
 use crate::command::list;
 use crate::command::runs::{Asking, Which, Who, digest, earlier, find, unknown};
 use crate::context::{Context, wait};
@@ -227,6 +227,7 @@ fn moved(context: &Context, proven: &Proven, asking: &Asking, to: TaskTo) -> Res
         let what = format!("the lease is on {}, and not on a task", shown(&lease.resource.to_string()));
         return Err(CliError::usage(what).next("onceseal tasks take RUN --to lease.json"));
     };
+    let resource = lease.resource.to_string();
     let control: Control = context.answer()?.ok_or_else(unknown)?;
     let run = control.runs().by(asking.principal()).run(run);
     let request = asking.request()?;
@@ -242,7 +243,7 @@ fn moved(context: &Context, proven: &Proven, asking: &Asking, to: TaskTo) -> Res
                 )),
                 false => error,
             };
-            Err(earlier(&run, &request, error))
+            Err(earlier(&run, &request, fenced(error, &resource)))
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Setting a plan, and what is asked about tasks by those who do not work on them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use onceseal::Control;
 use onceseal::core::code::Code;
-use onceseal::core::json::{Object, Value};
+use onceseal::core::json::{self, Limits, Object, Value};
 use onceseal::core::policy::Document;
 use onceseal::runs::{DocumentError, RunNow, TaskState};
 
@@ -15,7 +15,7 @@ use crate::command::refused::{integer, remarks};
 use crate::command::runs::{Asking, Which, drawn, earlier, find, find_asked, under, unknown};
 use crate::context::{Context, wait};
 use crate::error::{CliError, UNUSABLE};
-use crate::files;
+use crate::files::{self, named};
 use crate::text::{counted, shell, shown};
 
 /// As large as a configuration may be.
@@ -59,40 +59,55 @@ pub(crate) struct Grant {
     reason: String,
 }
 
-fn invalid(what: impl Into<String>) -> CliError {
-    CliError::new("plan_invalid", "the plan is malformed", UNUSABLE).because(what)
+fn invalid(file: &Path, what: impl Into<String>) -> CliError {
+    CliError::new("plan_invalid", format!("the plan {} is malformed", named(file)), UNUSABLE)
+        .because(what)
+        .about("file", file.display().to_string())
 }
 
-/// JSON is YAML, read by the same strict rules.
-fn document(content: &[u8]) -> Result<Object, CliError> {
-    let document = Document::read(content).map_err(|error| invalid(error.to_string()))?;
+/// JSON is YAML, read by the same strict rules; what says that it is JSON is told of
+/// as that.
+fn document(file: &Path) -> Result<Object, CliError> {
+    let content = files::read(file, MOST)?;
+    if file.extension().is_some_and(|extension| extension == "json")
+        && let Err(error) = json::read(&content, &Limits::DATA)
+        && !matches!(Document::read(&content), Ok(document) if document.value().as_object().is_some())
+    {
+        return Err(invalid(file, format!("it is not valid JSON: {error}")));
+    }
+    let document = Document::read(&content).map_err(|error| invalid(file, error.to_string()))?;
     match document.value() {
         Value::Object(object) => Ok(object.clone()),
-        _ => Err(invalid("it is no mapping with `tasks`")),
+        _ => Err(invalid(file, "it is no mapping with `tasks`")),
     }
 }
 
 pub(super) fn plan(context: &Context, plan: &Plan) -> Result<ExitCode, CliError> {
-    let document = document(&files::read(&plan.file, MOST)?)?;
+    let document = document(&plan.file)?;
     let control = context.answer()?.ok_or_else(unknown)?;
     let run = find_asked(context, &control, &plan.which, &plan.asking)?;
-    let wrong = |error: DocumentError| invalid(error.to_string()).about("path", error.path);
+    let wrong = |error: DocumentError| invalid(&plan.file, error.to_string()).about("path", error.path);
     let request = plan.asking.request()?;
     let mut planning = run.plan(plan.revision, &document).map_err(wrong)?.request(&request);
     if let Some(lease) = under(plan.lease.as_deref(), run.id())? {
         planning = planning.under_lease(lease);
     }
+    let before = control.plan(run.id())?.map(|stood| stood.revision);
     let RunNow { answered, replayed, .. } = match wait(planning.send())? {
         Ok(now) => now,
         Err(error) => {
             let error = CliError::from(error).about("run", run.id().to_string());
-            let error = match error.is(Code::DeliveryUnbound) {
-                true => error.next(format!(
+            let error = match (error.is(Code::DeliveryUnbound), before) {
+                (true, _) => error.next(format!(
                     "onceseal runs deliver {} GATE {} --receipt-file FILE --ask",
                     run.id(),
                     plan.revision
                 )),
-                false => error,
+                // Said of deliveries, and also where there are none.
+                (_, Some(planned)) if error.is(Code::DeliveryOld) => error
+                    .in_words(format!("revision {planned} is planned, and revisions of a plan only grow"))
+                    .next(format!("onceseal tasks plan {} {} FILE", run.id(), planned + 1)),
+                _ => error,
             };
             return Err(earlier(&run, &request, error));
         }
@@ -108,7 +123,11 @@ pub(super) fn plan(context: &Context, plan: &Plan) -> Result<ExitCode, CliError>
         context.out.document(object)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let how = if replayed { " (asked before)" } else { "" };
+    let how = match replayed {
+        true => " (asked before)",
+        false if before == Some(plan.revision) => " (as before)",
+        false => "",
+    };
     let tasks = counted(usize::try_from(tasks).unwrap_or(usize::MAX), "task");
     context.out.text(&format!(
         "{} revision {}: {tasks}{how}\n",
@@ -129,9 +148,17 @@ pub(super) fn queue(context: &Context, queue: &Queue) -> Result<ExitCode, CliErr
         Ok(now) => super::told(context, task, &now, &request),
         Err(error) => {
             let (id, error) = (run.id(), about(error.into(), &run.id().to_string(), task));
-            let error = match error.is(Code::AttemptsSpent) {
-                true => error.next(format!("onceseal tasks grant {id} {} --reason '…'", shell(task))),
-                false => error,
+            // One that is in line already may have none left either. A store that
+            // cannot say leaves it out.
+            let is_spent =
+                || control.task(id, task).ok().flatten().is_some_and(|it| it.row.attempts_left() == 0);
+            let grant = || format!("onceseal tasks grant {id} {} --reason '…'", shell(task));
+            let error = match () {
+                () if error.is(Code::AttemptsSpent) => error.next(grant()),
+                () if error.is(Code::TransitionForbidden) && is_spent() => {
+                    error.because("its attempts are spent").next(grant())
+                }
+                () => error,
             };
             Err(earlier(&run, &request, error))
         }

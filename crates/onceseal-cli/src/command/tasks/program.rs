@@ -51,6 +51,17 @@ pub(super) async fn run(command: &[OsString], task: &TaskGuard) -> Result<Left, 
     Ok(Left { ended: ran.ended, evidence: evidence.hash() })
 }
 
+/// Whether there is a program of this name, as the system would look for it.
+pub(super) fn is_there(name: &str) -> bool {
+    let is_program =
+        |path: &Path| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
+    if name.contains('/') {
+        return is_program(Path::new(name));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| is_program(&directory.join(name)))
+}
+
 fn no_place(error: io::Error) -> CliError {
     let message = format!("there is no place for what a program reads and leaves: {}", error.kind());
     CliError::new("work_place", message, UNUSABLE).next("set TMPDIR to a directory of yours")

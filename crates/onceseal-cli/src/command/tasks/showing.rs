@@ -110,7 +110,7 @@ pub(super) fn show(context: &Context, one: &One) -> Result<ExitCode, CliError> {
         context.out.note(&format!(
             "next: onceseal tasks plan {id} REVISION FILE, a plan that changes it, begins it anew"
         ));
-    } else if row.state.is_stop() && row.attempts_left() == 0 {
+    } else if row.attempts_left() == 0 && may_be_attempted(row.state) {
         context.out.note(&format!("next: onceseal tasks grant {id} {task} --reason '…'"));
     } else if row.state.is_stop() {
         context.out.note(&format!("next: onceseal tasks queue {id} {task}"));
@@ -118,12 +118,17 @@ pub(super) fn show(context: &Context, one: &One) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether a task waits for an attempt, be it that it stopped or that it is in line.
+const fn may_be_attempted(state: TaskState) -> bool {
+    state.is_stop() || matches!(state, TaskState::Pending | TaskState::Queued | TaskState::Ready)
+}
+
 /// How often its phase may be attempted yet. Each cause is counted by itself.
 fn attempts(row: &TaskRow) -> String {
     let (left, of) = (row.attempts_left(), row.attempts);
     match row.cause() {
         "first" => format!("{left} of {of} left"),
-        cause => format!("{left} of {of} left after {}", shown(cause)),
+        cause => format!("{left} of {of} left for {}, counted by itself", shown(cause)),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::command::lease::{Length, refused};
 use crate::command::refused::integer;
 use crate::command::runs::{Which, Who, find, unknown};
 use crate::context::{Context, wait};
-use crate::error::{CliError, REFUSED};
+use crate::error::{CliError, REFUSED, UNUSABLE};
 use crate::text::{counted, shown};
 
 /// How long a worker waits for a task before it looks around.
@@ -118,6 +118,13 @@ impl Work {
 pub(super) fn run(context: &Context, work: Work) -> Result<ExitCode, CliError> {
     if !limits::is_name(&work.checker()) || work.checker() == work.who.principal().agent {
         return Err(CliError::usage("--check is the path of a program, and no name of the worker"));
+    }
+    if !program::is_there(&work.check) {
+        let message =
+            format!("the program of --check, {}, is not there, or cannot be run", shown(&work.check));
+        return Err(CliError::new("lease_unused", message, UNUSABLE)
+            .because("nothing was taken")
+            .about("child", "program_not_found"));
     }
     let control = context.answer()?.ok_or_else(unknown)?;
     let run = find(&control.runs().by(work.who.principal()), &work.which)?;
