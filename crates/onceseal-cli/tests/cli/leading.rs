@@ -166,3 +166,15 @@ fn nobody_is_asked_at_a_gate_that_needs_no_proof() {
     assert!(told.contains("nobody need be asked") && told.contains("next: onceseal runs deliver"), "{told}");
     project.ok(&line);
 }
+
+#[test]
+fn a_task_in_line_says_what_it_waits_for() {
+    let project = planned(r#"{"capacity":1,"tasks":[{"id":"a"},{"id":"b"}]}"#);
+    let listed = || project.ok(&["tasks", "list", "simple/c"]).stdout;
+    assert_eq!(listed().matches("its turn").count(), 2, "{}", listed());
+    project.ok(&["tasks", "take", "simple/c", "--for", "1h", "--to", "lease.json"]);
+    assert!(listed().contains("capacity: 1 at work"), "{}", listed());
+    project.ok(&["runs", "transition", "simple/c", "paused"]);
+    let shown = project.ok(&["tasks", "show", "simple/c", "b"]).stdout;
+    assert!(shown.contains("the run, idle: paused"), "{shown}");
+}

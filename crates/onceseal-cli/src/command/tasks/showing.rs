@@ -6,11 +6,12 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use onceseal::Control;
 use onceseal::core::hash::Hash;
+use onceseal::core::id::RunId;
 use onceseal::core::journal::Body;
 use onceseal::core::json::{Object, Value};
 use onceseal::core::time::Timestamp;
 use onceseal::render;
-use onceseal::runs::{TaskFilter, TaskRow, TaskState, TaskView};
+use onceseal::runs::{Blocking, RunView, TaskFilter, TaskRow, TaskState, TaskView};
 use onceseal::store::read::StoredEvent;
 use onceseal::views::Cursor;
 
@@ -42,7 +43,7 @@ pub(crate) struct List {
 
 pub(super) fn list(context: &Context, list: &List) -> Result<ExitCode, CliError> {
     let (control, id) = opened(context, &list.which)?;
-    control.run(id)?.ok_or_else(no_run)?;
+    let turn = Turn::read(&control, id)?;
     let after = match &list.after {
         Some(text) => Some(Cursor::parse(text).ok_or_else(list::cursor)?),
         None => None,
@@ -53,7 +54,7 @@ pub(super) fn list(context: &Context, list: &List) -> Result<ExitCode, CliError>
     let now = control.store().now();
     let mut table = Table::new(&["TASK", "STATE", "PHASE", "LEFT", "WAITS FOR", "CHANGED", "HELD"]);
     for view in &page.items {
-        table.row(cells(view, now));
+        table.row(cells(view, &turn, now));
     }
     let items: Vec<Value> = page.items.iter().map(render::task).collect();
     let what = list.state.as_ref().map_or("tasks".to_owned(), |state| format!("{state} tasks"));
@@ -62,22 +63,56 @@ pub(super) fn list(context: &Context, list: &List) -> Result<ExitCode, CliError>
 }
 
 /// A row of a table of tasks.
-fn cells(view: &TaskView, now: Timestamp) -> Vec<Cell> {
+fn cells(view: &TaskView, turn: &Turn, now: Timestamp) -> Vec<Cell> {
     let row = &view.row;
     vec![
         view.id().map_or("erased".to_owned(), shown).into(),
         Cell::state(row.state.as_str()).over(view.lapsed.is_some()),
         row.phase_name().into(),
         row.attempts_left().to_string().into(),
-        waits(view).into(),
+        waits(view, turn).into(),
         age(now.since(row.updated_at)).into(),
         if view.holder.is_some() { "yes" } else { "no" }.into(),
     ]
 }
 
+/// Why it is nobody's turn, as far as that is so for every task in line.
+struct Turn {
+    /// The state of the run, if none is taken in it.
+    idle: Option<String>,
+    /// How many are worked on, if there may be no more.
+    full: Option<usize>,
+}
+
+impl Turn {
+    fn read(control: &Control, id: RunId) -> Result<Turn, CliError> {
+        let RunView { row, definition, .. } = control.run(id)?.ok_or_else(no_run)?;
+        let idle = definition.filter(|definition| definition.is_idle(&row.state)).map(|_| row.state);
+        let capacity = control.plan(id)?.map(|plan| plan.capacity);
+        let mut at_work = 0;
+        for state in TaskState::ALL.iter().copied().filter(|state| state.is_worked_on()) {
+            let filter = TaskFilter { state: Some(state), ..TaskFilter::default() };
+            at_work += control.list_tasks(id, &filter, usize::MAX)?.items.len();
+        }
+        let is_full =
+            capacity.is_some_and(|capacity| usize::try_from(capacity).is_ok_and(|most| at_work >= most));
+        Ok(Turn { idle, full: is_full.then_some(at_work) })
+    }
+
+    fn told(&self) -> String {
+        match (&self.idle, self.full) {
+            (Some(state), _) => format!("the run, idle: {}", shown(state)),
+            (None, Some(at_work)) => format!("capacity: {at_work} at work"),
+            (None, None) => "its turn".to_owned(),
+        }
+    }
+}
+
 /// What a task waits for, in a few words.
-fn waits(view: &TaskView) -> String {
+fn waits(view: &TaskView, turn: &Turn) -> String {
+    let is_in_line = matches!(view.row.state, TaskState::Queued | TaskState::Ready);
     match (&view.waits_for[..], &view.blocker) {
+        ([], Some(blocker)) if is_in_line && blocker.blocking == Blocking::Waiting => turn.told(),
         ([], Some(blocker)) => format!("{}: {}", blocker.blocking, shown(&blocker.code)),
         ([], None) => "-".to_owned(),
         (on, _) => on.iter().map(|task| shown(task)).collect::<Vec<_>>().join(", "),
@@ -86,7 +121,7 @@ fn waits(view: &TaskView) -> String {
 
 pub(super) fn show(context: &Context, one: &One) -> Result<ExitCode, CliError> {
     let (control, id) = opened(context, &one.which)?;
-    control.run(id)?.ok_or_else(no_run)?;
+    let turn = Turn::read(&control, id)?;
     let view = control.task(id, &one.task)?.ok_or_else(|| unknown(&shell(&one.which.run)))?;
     let spec = control.task_spec(&view)?;
     let events = events(&control, &view)?;
@@ -99,7 +134,7 @@ pub(super) fn show(context: &Context, one: &One) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::SUCCESS);
     }
     let now = control.store().now();
-    context.out.text(&text(&view, &spec, now))?;
+    context.out.text(&text(&view, &turn, &spec, now))?;
     let mut table = Table::new(&["EVENT", "AGE", "WHAT", "CODE", "FACT", "BY"]);
     for event in &events {
         table.row(event.cells(now));
@@ -132,7 +167,7 @@ fn attempts(row: &TaskRow) -> String {
     }
 }
 
-fn text(view: &TaskView, spec: &Object, now: Timestamp) -> String {
+fn text(view: &TaskView, turn: &Turn, spec: &Object, now: Timestamp) -> String {
     let row = &view.row;
     let style = state_style(row.state.as_str());
     let mut rows = vec![
@@ -142,7 +177,7 @@ fn text(view: &TaskView, spec: &Object, now: Timestamp) -> String {
     rows.extend(row.code.as_deref().map(|code| ("code", shown(code))));
     rows.push(("attempts", attempts(row)));
     if view.blocker.is_some() {
-        rows.push(("waits for", waits(view)));
+        rows.push(("waits for", waits(view, turn)));
     }
     rows.push((
         "held",

@@ -124,6 +124,7 @@ pub(super) fn run(context: &Context, work: Work) -> Result<ExitCode, CliError> {
             format!("the program of --check, {}, is not there, or cannot be run", shown(&work.check));
         return Err(CliError::new("lease_unused", message, UNUSABLE)
             .because("nothing was taken")
+            .next("name it with --check as it is found from here, and let it be executable")
             .about("child", "program_not_found"));
     }
     let control = context.answer()?.ok_or_else(unknown)?;
