@@ -48,6 +48,7 @@
 //! [`blocking::Control::wait`](crate::blocking::Control::wait).
 
 mod asking;
+mod attribution;
 mod defined;
 mod delivering;
 mod finding;
