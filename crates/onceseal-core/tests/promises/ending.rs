@@ -119,6 +119,24 @@ fn whoever_moves_a_run_on_or_joins_it_records_that_the_last_one_is_gone() {
 }
 
 #[test]
+fn a_request_made_under_a_lease_is_answered_again_though_the_lease_is_over() {
+    let mut job = Job::begin();
+    let lease = job.hold_run(1, false).lease;
+    let (to, principal) = (Towards::State("paused".to_owned()), Principal::agent("bot"));
+    let (request, under) = ("pause".to_owned(), Some(lease.clone()));
+    let go = Transition { run: job.run, to, code: None, request, principal, under };
+    let first = now(job.world.run(Command::Transition(go.clone())));
+    job.outlast();
+    job.hold_run(2, false);
+    assert_eq!(refused(job.renew(&lease)).code, Code::LeaseFenced);
+    let again = now(job.world.run(Command::Transition(go.clone())));
+    assert_eq!((again.replayed, &again.answered), (true, &first.answered));
+    let other = Transition { request: "pause-2".to_owned(), ..go };
+    assert_eq!(refused(job.world.run(Command::Transition(other))).code, Code::LeaseFenced);
+    job.world.check();
+}
+
+#[test]
 fn nothing_more_of_a_run_is_done_once_whoever_worked_on_it_is_gone() {
     let mut job = Job::with(CHAIN);
     job.hold_run(9, false);
