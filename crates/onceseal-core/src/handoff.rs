@@ -9,7 +9,7 @@ mod giving;
 mod row;
 
 pub use event::HandoffState;
-pub use giving::{AcceptHandoff, Giver, PrepareHandoff, WithdrawHandoff};
+pub use giving::{AcceptHandoff, Giver, PrepareHandoff, WithdrawHandoff, prepared};
 pub use row::{HandoffPrivate, HandoffRow, evolve};
 
 pub(crate) use giving::{accept, accept_reads, prepare, prepare_reads, withdraw};

@@ -17,7 +17,7 @@ mod start;
 
 pub use definition::{Definition, Gate, Proving, State};
 pub use delivery::{
-    ACTION as BIND_DELIVERY, BindDeliveries, Delivery, DeliveryPrivate, DeliveryRow,
+    ACTION as BIND_DELIVERY, BindDeliveries, Delivery, DeliveryPrivate, DeliveryRow, bound_to,
     evolve as evolve_delivery,
 };
 pub use document::DocumentError;

@@ -9,7 +9,7 @@ use onceseal_core::policy::ActivePolicy;
 use onceseal_core::run::Definition;
 use onceseal_core::stream::StreamId;
 use onceseal_core::tool::Tool;
-use onceseal_core::view::Loaded;
+use onceseal_core::view::{Loaded, Range};
 
 use crate::error::StoreError;
 use crate::raw::Raw;
@@ -47,6 +47,15 @@ pub struct Page {
     pub newest_first: bool,
     /// At most so many.
     pub limit: usize,
+}
+
+impl Page {
+    /// The first so many of a range, oldest first.
+    #[must_use]
+    pub fn of(range: Range, limit: usize) -> Page {
+        let Range { index, from, to, .. } = range;
+        Page { index, from, to, after: None, newest_first: false, limit }
+    }
 }
 
 /// One key found.

@@ -254,7 +254,9 @@ fn leases<'a>(case: &Case<'a>, resource: &Resource) -> Result<Option<&'a LeaseRo
     case.view.lease(&case.pinned.tenant.lease(&resource.to_string()))
 }
 
-fn prepared(resource: Hash) -> Range {
+/// The handoff that is prepared of a resource, named blinded; one at most.
+#[must_use]
+pub fn prepared(resource: Hash) -> Range {
     Range::equal(prepared_key(resource))
 }
 

@@ -24,7 +24,7 @@ use crate::run::row::{RunRow, Standing};
 use crate::run::{Definition, Proving};
 use crate::stream::{StreamId, Tenant};
 use crate::time::Timestamp;
-use crate::view::{Halt, Pinned, Read};
+use crate::view::{Halt, Pinned, Range, Read};
 
 /// The action that a person approves so that a delivery may be bound; its
 /// arguments are `run`, `gate`, `revision` and `receipt_hash`, and where they are
@@ -314,6 +314,13 @@ pub(crate) fn reads(pinned: &Pinned, bind: &BindDeliveries) -> Vec<Read> {
 
 fn delivery_stream(tenant: &Tenant, run: RunId, delivery: &Delivery) -> StreamId {
     tenant.delivery(run, &delivery.gate, delivery.revision)
+}
+
+/// What was bound to a run, by revision.
+#[must_use]
+pub fn bound_to(run: RunId) -> Range {
+    let key = |byte: u8| Key::of(Index::Delivery, &[&run.0, &[byte; 8]]).bytes;
+    Range { index: Index::Delivery, from: key(0), to: key(0xff), limit: usize::MAX }
 }
 
 /// A delivery's row.

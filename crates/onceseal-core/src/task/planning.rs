@@ -9,7 +9,7 @@ use crate::case::Case;
 use crate::code::Code;
 use crate::hash::Hash;
 use crate::id::RunId;
-use crate::journal::{Body, Index, Key, Nothing, Refs};
+use crate::journal::{Body, Nothing, Refs};
 use crate::json::{self, Object};
 use crate::lease::{self, Lease, Resource};
 use crate::limits;
@@ -18,6 +18,7 @@ use crate::run::event::{Answered, AskedBy};
 use crate::run::{self, Proving, Request, RunRow, Standing, known_run};
 use crate::stream::{StreamId, Tenant};
 use crate::task::event::{Added, AddedSealed, Dropped, Planned, Renumbered};
+use crate::task::row::number_key;
 use crate::task::{Plan, Spec, TaskRow, TaskState, claims, moving, queue};
 use crate::view::{Halt, Pinned, Range, Read};
 
@@ -192,10 +193,11 @@ fn blinded(tenant: &Tenant, spec: &Spec) -> Hash {
     tenant.lookup(&spec.digest().to_string())
 }
 
-/// Every task that was ever in a plan of the run.
-pub(super) fn of_run(run: RunId) -> Range {
-    let key = |byte: u8| Key::of(Index::Task, &[&run.0, &[byte; 4]]).bytes;
-    Range { index: Index::Task, from: key(0), to: key(0xff), limit: usize::MAX }
+/// Every task that was ever in a plan of the run, by its number.
+#[must_use]
+pub fn of_run(run: RunId) -> Range {
+    let key = |number| number_key(run, number);
+    Range { index: key(0).index, from: key(0).bytes, to: key(u32::MAX).bytes, limit: usize::MAX }
 }
 
 /// What is read to set a plan.

@@ -11,9 +11,17 @@ pub(super) const FURTHEST: usize = 1_024;
 /// As far as is looked at first.
 pub(super) const NEAREST: usize = 16;
 
-/// The tasks at work.
-pub(super) fn at_work(run: RunId) -> Range {
+/// The tasks of a run that are at work.
+#[must_use]
+pub fn at_work(run: RunId) -> Range {
     ranks(run, AT_WORK, AT_WORK, usize::MAX)
+}
+
+/// The tasks of a run that are at work, and behind them those that wait for their
+/// turn, the next one first.
+#[must_use]
+pub fn at_work_or_in_line(run: RunId) -> Range {
+    ranks(run, AT_WORK, IN_LINE, usize::MAX)
 }
 
 /// Those that wait for their turn, the next one first.

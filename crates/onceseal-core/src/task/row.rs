@@ -188,7 +188,7 @@ impl TaskRow {
     /// The keys it is found under.
     #[must_use]
     pub fn keys(&self) -> Vec<Key> {
-        let mut keys = vec![Key::of(Index::Task, &[&self.run.0, &self.number.to_be_bytes()])];
+        let mut keys = vec![number_key(self.run, self.number)];
         if let Some(rank) = rank(self.state) {
             let since = moment(self.queued_at.unwrap_or(self.updated_at));
             let parts: [&[u8]; 4] = [&self.run.0, &[rank], &since, &self.number.to_be_bytes()];
@@ -241,6 +241,12 @@ const fn rank(state: TaskState) -> Option<u8> {
 pub(super) const AT_WORK: u8 = 0;
 pub(super) const FIRST_IN_LINE: u8 = 1;
 pub(super) const IN_LINE: u8 = 2;
+
+/// The key under which a task of a run is found by its number in the plan.
+#[must_use]
+pub fn number_key(run: RunId, number: u32) -> Key {
+    Key::of(Index::Task, &[&run.0, &number.to_be_bytes()])
+}
 
 /// The key under which tasks that wait for this one are found.
 #[must_use]

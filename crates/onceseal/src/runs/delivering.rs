@@ -4,11 +4,11 @@ use onceseal_core::action::Action;
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::id::RunId;
-use onceseal_core::journal::{Index, Key, Row};
+use onceseal_core::journal::Row;
 use onceseal_core::json::Object;
 use onceseal_core::lease::Lease;
 use onceseal_core::reply::RunNow;
-use onceseal_core::run::{BindDeliveries, Delivery, DeliveryRow};
+use onceseal_core::run::{BindDeliveries, Delivery, DeliveryRow, bound_to};
 use onceseal_core::stream::StreamId;
 use onceseal_store::read::{Page, row_of};
 use onceseal_store::{OwnRows, StoreError};
@@ -123,10 +123,7 @@ impl Control {
     /// # Errors
     /// The store cannot be read, or a row does not decode.
     pub fn deliveries(&self, run: RunId) -> Result<Vec<DeliveryRow>, Error> {
-        let key = |byte: u8| Key::of(Index::Delivery, &[&run.0, &[byte; 8]]).bytes;
-        let (from, to) = (key(0), key(0xff));
-        let mut page =
-            Page { index: Index::Delivery, from, to, after: None, newest_first: false, limit: PAGE };
+        let mut page = Page::of(bound_to(run), PAGE);
         let mut rows = Vec::new();
         loop {
             let found = self.store().read(|snapshot| {

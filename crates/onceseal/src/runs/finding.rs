@@ -1,9 +1,9 @@
 //! Finding a run by what it is about.
 
 use onceseal_core::id::RunId;
-use onceseal_core::journal::{Index, Key};
 use onceseal_core::run::{Subject, former_range, living_key, lookup};
 use onceseal_core::stream::StreamKind;
+use onceseal_core::view::Range;
 use onceseal_store::read::Page;
 
 use super::{Run, Runs};
@@ -20,11 +20,8 @@ impl Runs {
     /// The store cannot be read.
     pub async fn find(&self, kind: &str, subject: &Subject) -> Result<Option<Run>, Error> {
         let lookup = lookup(self.control.store().tenant(), self.root, kind, &subject.key());
-        let Key { index, bytes } = living_key(lookup);
-        let living =
-            Page { index, from: bytes.clone(), to: bytes, after: None, newest_first: false, limit: 1 };
-        let former = former_range(lookup);
-        let former = Page { index: Index::FormerRun, from: former.from, to: former.to, ..living.clone() };
+        let living = Page::of(Range::equal(living_key(lookup)), 1);
+        let former = Page::of(former_range(lookup), 1);
         let found = self.control.aside(move |control| {
             Ok(control.store().read(|snapshot| match snapshot.keys(&living)?.pop() {
                 Some(hit) => Ok(Some(hit)),

@@ -3,10 +3,10 @@
 use onceseal_core::action::Principal;
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
-use onceseal_core::handoff::{AcceptHandoff, Giver, HandoffRow, PrepareHandoff, WithdrawHandoff};
+use onceseal_core::handoff::{AcceptHandoff, Giver, HandoffRow, PrepareHandoff, WithdrawHandoff, prepared};
 use onceseal_core::hash::Hash;
 use onceseal_core::id::HolderKey;
-use onceseal_core::journal::{Index, Key, Row};
+use onceseal_core::journal::Row;
 use onceseal_core::json::{self, Object, Value};
 use onceseal_core::lease::Resource;
 use onceseal_core::reply::LeaseNow;
@@ -81,9 +81,7 @@ impl Control {
     /// The store cannot be read, or `corrupt`.
     pub fn prepared_handoff(&self, resource: &Resource) -> Result<Option<HandoffView>, Error> {
         let blinded = self.store().tenant().lookup(&resource.to_string());
-        let bytes = Key::of(Index::Handoff, &[&blinded.0[..16]]).bytes;
-        let (from, to) = (bytes.clone(), bytes);
-        let page = Page { index: Index::Handoff, from, to, after: None, newest_first: false, limit: 1 };
+        let page = Page::of(prepared(blinded), 1);
         let hit = self.store().read(|snapshot| Ok(snapshot.keys(&page)?.pop()))?;
         match hit.filter(|hit| hit.stream.kind == StreamKind::Handoff) {
             Some(hit) => self.handoff_at(&hit.stream),

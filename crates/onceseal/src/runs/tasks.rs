@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use onceseal_core::code::Code;
 use onceseal_core::id::RunId;
-use onceseal_core::journal::{Index, Key, Row, Stored};
+use onceseal_core::journal::{Row, Stored};
 use onceseal_core::json::Object;
 use onceseal_core::lease::{Holder, LeaseRow, Resource};
 use onceseal_core::run::{Definition, RunRow};
 use onceseal_core::stream::StreamId;
-use onceseal_core::task::{Blocker, PlanRow, TaskRow, TaskState, blockers};
+use onceseal_core::task::{self, Blocker, PlanRow, TaskRow, TaskState, blockers};
 use onceseal_core::view::Loaded;
 use onceseal_store::StoreError;
 use onceseal_store::read::{self, Page, Snapshot, row_of};
@@ -23,8 +23,6 @@ use crate::views::Cursor;
 
 /// Keys read at once: as many as may be at work.
 const PAGE: usize = 256;
-/// Where in the queue those at work stand, before all that wait.
-const AT_WORK: u8 = 0;
 
 /// Which tasks of a run to list.
 #[derive(Debug, Clone, Default)]
@@ -127,7 +125,8 @@ impl Control {
     /// The store cannot be read.
     pub fn list_tasks(&self, run: RunId, filter: &TaskFilter, limit: usize) -> Result<ListedTasks, Error> {
         let mut listed = ListedTasks::default();
-        let after = filter.after.map(|cursor| (key(run, cursor.number()), cursor.stream()));
+        let after =
+            filter.after.map(|cursor| (task::number_key(run, cursor.number()).bytes, cursor.stream()));
         let mut page = Page { after, ..of_run(run) };
         loop {
             let hits = self.store().read(|snapshot| {
@@ -220,8 +219,7 @@ impl Control {
     /// # Errors
     /// The store cannot be read, or a row does not decode.
     pub fn has_tasks_to_do(&self, run: RunId) -> Result<bool, Error> {
-        let (from, to) = (queue_key(run, AT_WORK, 0), queue_key(run, u8::MAX, u8::MAX));
-        let mut page = Page { index: Index::Queue, from, to, ..of_run(run) };
+        let mut page = Page::of(task::at_work_or_in_line(run), PAGE);
         loop {
             let (hits, any) = self.store().read(|snapshot| {
                 let hits = snapshot.keys(&page)?;
@@ -243,8 +241,7 @@ impl Control {
 
     /// The leases on tasks of a run that are at work and whose holders are gone.
     pub(super) fn lapsed_tasks(&self, run: RunId) -> Result<Vec<StreamId>, Error> {
-        let (from, to) = (queue_key(run, AT_WORK, 0), queue_key(run, AT_WORK, u8::MAX));
-        let page = Page { index: Index::Queue, from, to, ..of_run(run) };
+        let page = Page::of(task::at_work(run), PAGE);
         let found = self.store().read(|snapshot| {
             let mut found = Vec::new();
             let reader = Reader::new(self, snapshot, run)?;
@@ -259,19 +256,9 @@ impl Control {
     }
 }
 
-/// The first or last key of a place in the queue of a run.
-fn queue_key(run: RunId, place: u8, byte: u8) -> Vec<u8> {
-    Key::of(Index::Queue, &[&run.0, &[place], &[byte; 12]]).bytes
-}
-
-fn key(run: RunId, number: u32) -> Vec<u8> {
-    Key::of(Index::Task, &[&run.0, &number.to_be_bytes()]).bytes
-}
-
 /// Every task that was ever in a plan of the run.
 pub(super) fn of_run(run: RunId) -> Page {
-    let (from, to) = (key(run, 0), key(run, u32::MAX));
-    Page { index: Index::Task, from, to, after: None, newest_first: false, limit: PAGE }
+    Page::of(task::of_run(run), PAGE)
 }
 
 /// Reads tasks of one run from one picture of the store.
