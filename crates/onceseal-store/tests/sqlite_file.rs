@@ -157,6 +157,14 @@ fn an_older_schema_is_brought_to_this_one_with_all_that_is_in_it() {
     let (_dir, path) = used();
     let older = "DROP TABLE own_rows; DELETE FROM schema_migrations WHERE id = 2; PRAGMA user_version = 1";
     Connection::open(&path).expect("opened").execute_batch(older).expect("as an older program left it");
+    let version = || -> i32 {
+        let file = Connection::open(&path).expect("opened");
+        file.query_row("PRAGMA user_version", [], |row| row.get(0)).expect("a number")
+    };
+    let reader = Store::sqlite_reader(path.clone(), &Options::default()).expect("opened").expect("there");
+    assert_eq!(reader.read(|snapshot| snapshot.log(0, 9)).expect("read").len(), 2);
+    drop(reader);
+    assert_eq!(version(), 1, "whoever only reads leaves it as it is");
     let store = open(&path).expect("opened");
     let beside = Command::Note(Note { body: "2".to_owned(), source: "a test".to_owned() });
     let done = store.run_with(beside, |_, rows| rows.put("a", b"one"));
@@ -165,9 +173,7 @@ fn an_older_schema_is_brought_to_this_one_with_all_that_is_in_it() {
     assert_eq!(log.len(), 3, "the tenant, the note from before and the one after");
     assert_eq!(store.own_row("a").expect("read"), Some(b"one".to_vec()));
     store.close();
-    let version = Connection::open(&path).expect("opened");
-    let version: i32 = version.query_row("PRAGMA user_version", [], |row| row.get(0)).expect("a number");
-    assert_eq!(version, SCHEMA_VERSION);
+    assert_eq!(version(), SCHEMA_VERSION);
 }
 
 #[test]
