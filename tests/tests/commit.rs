@@ -2,7 +2,7 @@
 //! every answer is true, nothing acknowledged is lost, nothing stays half
 //! done, and the store goes on by itself (P03, P05, P07; "Unknown commit").
 
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use onceseal_core::action::Reach;
@@ -247,7 +247,7 @@ fn a_newer_schema_is_not_written_after_a_commit_that_nobody_could_look_for() {
     let mut parts = Parts::sqlite(path.clone(), &Options::default()).expect("the parts");
     let path = Mutex::new(Some(path));
     let (send, receive) = mpsc::channel();
-    parts.decide = Box::new(move |pinned, view, command, now| {
+    parts.decide = Arc::new(move |pinned, view, command, now| {
         let is_note = matches!(command.command, Command::Note(_));
         if let Some(path) =
             is_note.then(|| path.lock().unwrap_or_else(PoisonError::into_inner).take()).flatten()

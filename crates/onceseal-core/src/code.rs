@@ -333,6 +333,9 @@ codes! {
     /// The store cannot be used.
     StoreFailed = 83 => "store_failed", Later,
         "the store cannot be used, and nothing was recorded; `onceseal doctor` looks why";
+    /// The database server does not answer.
+    StoreUnreachable = 157 => "store_unreachable", SameId,
+        "the database server cannot be reached, and nothing was recorded; repeat the command once it answers, `onceseal doctor` looks why";
     /// The store was closed.
     StoreClosed = 84 => "store_closed", Never,
         "the store has been closed; open it again";

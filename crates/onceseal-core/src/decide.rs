@@ -159,17 +159,22 @@ pub fn reads(pinned: &Pinned, command: &Stamped) -> Vec<Read> {
     }
 }
 
-/// The stream that a command makes under a name drawn for it, which no store
-/// can have yet: it need not be looked for.
-#[must_use]
-pub fn fresh(command: &Stamped) -> Option<StreamId> {
-    match &command.command {
-        Command::Run(run) if run.action.is_none() => Some(StreamId::action(command.action())),
-        Command::Dispatch(_) => Some(StreamId::action(command.action())),
-        Command::StartRun(_) => Some(StreamId::run(command.run())),
-        Command::Note(_) => Some(StreamId { kind: StreamKind::Note, name: command.note() }),
-        _ => None,
-    }
+/// The streams that a command makes under names drawn for it, which no store
+/// can have yet: they need not be looked for.
+pub fn fresh(command: &Stamped) -> impl Iterator<Item = StreamId> {
+    let approval = || StreamId::approval(command.approval());
+    let streams = match &command.command {
+        Command::Run(run) => {
+            let action = run.action.is_none().then(|| StreamId::action(command.action()));
+            [action, Some(approval())]
+        }
+        Command::Dispatch(_) => [Some(StreamId::action(command.action())), Some(approval())],
+        Command::Acquire(_) => [Some(approval()), None],
+        Command::StartRun(_) => [Some(StreamId::run(command.run())), None],
+        Command::Note(_) => [Some(StreamId { kind: StreamKind::Note, name: command.note() }), None],
+        _ => [None, None],
+    };
+    streams.into_iter().flatten()
 }
 
 fn held(tenant: &Tenant, lease: &Lease) -> Read {

@@ -21,6 +21,7 @@ pub mod journal;
 pub mod json;
 pub mod lease;
 pub mod limits;
+pub mod lock;
 pub mod operation;
 pub mod pack;
 pub mod policy;

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use onceseal_core::journal::{Key, Payload, Recorded, Stored};
+use onceseal_core::lock::Locks;
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::Timestamp;
-use onceseal_core::view::{Loaded, Range};
+use onceseal_core::view::{Loaded, Range, Read};
 
 use crate::error::StoreError;
 use crate::own::OwnChange;
@@ -46,8 +47,53 @@ pub trait Backend: Send {
 /// What is done inside a batch's transaction.
 pub type Work<'a> = dyn FnMut(&mut dyn Loader) -> Result<Option<Changes>, StoreError> + 'a;
 
+/// What a command needs before it can be decided.
+#[derive(Debug, Clone, Default)]
+pub struct Needs {
+    /// What it must hold.
+    pub locks: Locks,
+    /// What it looks at.
+    pub reads: Vec<Read>,
+}
+
+impl Needs {
+    /// These and those.
+    pub fn join(&mut self, others: &Needs) {
+        self.locks.join(&others.locks);
+        for read in &others.reads {
+            if !self.reads.contains(read) {
+                self.reads.push(read.clone());
+            }
+        }
+    }
+}
+
 /// Reading inside a batch's transaction.
 pub trait Loader {
+    /// Whether transactions of others run beside this one, so that what is looked
+    /// at has to be locked. Without, the transaction is the lock.
+    fn locks(&self) -> bool {
+        false
+    }
+
+    /// Takes locks for each of these in turn, then reads the time, then loads what
+    /// they look at. Says of each whether all its locks could be had.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn admit(&mut self, needs: &[Needs]) -> Result<Vec<bool>, StoreError> {
+        Ok(vec![true; needs.len()])
+    }
+
+    /// More for a command that is being decided; locks are not waited for. Returns
+    /// those that could not be had.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn more(&mut self, _needs: &Needs) -> Result<Locks, StoreError> {
+        Ok(Locks::default())
+    }
+
     /// The time, read after the locks were held; one per batch.
     fn now(&self) -> Timestamp;
 

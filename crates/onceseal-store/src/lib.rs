@@ -8,9 +8,11 @@ pub mod backend;
 pub mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod desk;
 mod error;
 pub mod executor;
 pub mod fault;
+mod lanes;
 pub mod mark;
 mod memory;
 mod own;

@@ -50,10 +50,13 @@ pub struct Parts {
     pub owner: Option<String>,
     /// Where rows and events are kept.
     pub backend: Box<dyn Backend>,
+    /// The same for commands that others are in the way of, where several write at
+    /// once: these wait for locks.
+    pub waiting: Vec<Box<dyn Backend>>,
     /// Where snapshots come from.
     pub readers: Box<dyn Readers>,
     /// What decides: the one decision function.
-    pub decide: Box<Decide>,
+    pub decide: Arc<Decide>,
     /// Who sweeps, where several processes may; absent: this one.
     pub sweeps: Option<Turnstile>,
     /// Where the time comes from.
@@ -96,8 +99,9 @@ impl Parts {
             tenant: Tenant { name: options.tenant.clone(), id, key: BlindingKey(key) },
             owner: options.owner.clone(),
             backend: Box::new(memory.writer(options.clock.clone())),
+            waiting: Vec::new(),
             readers: Box::new(memory),
-            decide: Box::new(decide),
+            decide: Arc::new(decide),
             sweeps: None,
             clock: options.clock.clone(),
         })
@@ -135,8 +139,9 @@ impl Parts {
             // owner and proves nobody.
             owner: owner.filter(|owner| Some(owner) == options.owner.as_ref()),
             backend: Box::new(backend),
+            waiting: Vec::new(),
             readers: Box::new(pool),
-            decide: Box::new(decide),
+            decide: Arc::new(decide),
             sweeps: Some(sweeps),
             clock: options.clock.clone(),
         })

@@ -13,11 +13,11 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use onceseal_core::code::Code;
-use onceseal_core::command::Stamped;
+use onceseal_core::lock::Locks;
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use crate::error::StoreError;
-use crate::executor::Outcome;
+use crate::executor::{Outcome, Ran, Submitted};
 
 /// Commands waiting at most; beyond it callers are told at once.
 pub(crate) const QUEUE_MAX: usize = 4_096;
@@ -33,20 +33,45 @@ const WAITING: u8 = 0;
 const BEGUN: u8 = 1;
 const WITHDRAWN: u8 = 2;
 
-struct Job {
-    command: Stamped,
+/// A command and whoever waits for its answer.
+pub(crate) struct Job {
+    submitted: Submitted,
+    caller: Caller,
+}
+
+struct Caller {
     state: Arc<AtomicU8>,
     answer: oneshot::Sender<Outcome>,
+    until: Instant,
 }
 
 impl Job {
+    /// A job, and the ticket for its answer.
+    pub(crate) fn new(submitted: Submitted) -> (Job, Ticket) {
+        let (answer, receiver) = oneshot::channel();
+        let state = Arc::new(AtomicU8::new(WAITING));
+        let until = Instant::now() + PATIENCE;
+        let ticket = Ticket { receiver, state: state.clone(), until };
+        (Job { submitted, caller: Caller { state, answer, until } }, ticket)
+    }
+
     /// Answers without having run. A caller that has gone does not mind.
-    fn refuse(self, code: Code) {
-        let _ = self.answer.send(Err(StoreError::new(code)));
+    pub(crate) fn refuse(self, code: Code) {
+        let _ = self.caller.answer.send(Err(StoreError::new(code)));
+    }
+
+    /// Whether its caller has waited long enough.
+    pub(crate) fn is_late(&self, now: Instant) -> bool {
+        self.caller.until <= now
+    }
+
+    /// What it was found to need.
+    pub(crate) fn locks(&self) -> &Locks {
+        &self.submitted.needs.locks
     }
 
     fn begin(&self) -> bool {
-        self.state.compare_exchange(WAITING, BEGUN, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.caller.state.compare_exchange(WAITING, BEGUN, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 }
 
@@ -68,23 +93,46 @@ pub(crate) struct Queue {
 /// Jobs that have been begun and not been answered.
 #[derive(Default)]
 pub(crate) struct Batch {
-    commands: Vec<Stamped>,
-    answers: VecDeque<oneshot::Sender<Outcome>>,
+    commands: VecDeque<Submitted>,
+    callers: VecDeque<Caller>,
 }
 
 impl Batch {
     /// The commands that have no answer yet.
-    pub(crate) fn commands(&self) -> &[Stamped] {
-        &self.commands[self.commands.len() - self.answers.len()..]
+    pub(crate) fn commands(&mut self) -> &[Submitted] {
+        self.commands.make_contiguous()
     }
 
-    /// Answers the first of them. A caller that has gone does not mind.
-    pub(crate) fn answer(&mut self, outcomes: Vec<Outcome>) {
-        for outcome in outcomes {
-            if let Some(answer) = self.answers.pop_front() {
-                let _ = answer.send(outcome);
+    /// Begins one more; `false`: it has been withdrawn.
+    pub(crate) fn begin(&mut self, job: Job) -> bool {
+        let begun = job.begin();
+        if begun {
+            self.commands.push_back(job.submitted);
+            self.callers.push_back(job.caller);
+        } else {
+            job.refuse(Code::StoreBusy);
+        }
+        begun
+    }
+
+    /// Answers the first of them, whose callers may have gone, and gives back those
+    /// that were put aside: as they left no trace they have not been begun.
+    pub(crate) fn answer(&mut self, ran: Vec<Ran>) -> Vec<Job> {
+        let mut aside = Vec::new();
+        for (ran, (submitted, caller)) in ran.into_iter().zip(std::iter::from_fn(|| self.pop())) {
+            match ran {
+                Ran::Answered(outcome) => drop(caller.answer.send(outcome)),
+                Ran::Aside(needs) => {
+                    caller.state.store(WAITING, Ordering::Release);
+                    aside.push(Job { submitted: Submitted { needs, ..submitted }, caller });
+                }
             }
         }
+        aside
+    }
+
+    fn pop(&mut self) -> Option<(Submitted, Caller)> {
+        Some((self.commands.pop_front()?, self.callers.pop_front()?))
     }
 }
 
@@ -94,11 +142,8 @@ impl Queue {
     }
 
     /// Puts a command in the queue.
-    pub(crate) fn submit(&self, command: Stamped) -> Ticket {
-        let (answer, receiver) = oneshot::channel();
-        let state = Arc::new(AtomicU8::new(WAITING));
-        let ticket = Ticket { receiver, state: state.clone(), until: Instant::now() + PATIENCE };
-        let job = Job { command, state, answer };
+    pub(crate) fn submit(&self, submitted: Submitted) -> Ticket {
+        let (job, ticket) = Job::new(submitted);
         let mut waiting = self.waiting();
         if waiting.closed {
             job.refuse(Code::StoreClosed);
@@ -135,12 +180,7 @@ impl Queue {
         let mut batch = Batch::default();
         while batch.commands.len() < BATCH_MAX {
             let Some(job) = waiting.jobs.pop_front() else { break };
-            if job.begin() {
-                batch.commands.push(job.command);
-                batch.answers.push_back(job.answer);
-            } else {
-                job.refuse(Code::StoreBusy);
-            }
+            batch.begin(job);
         }
         batch
     }

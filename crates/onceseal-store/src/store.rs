@@ -19,13 +19,13 @@ use onceseal_core::view::{Loaded, Pinned};
 
 use crate::clock::Clock;
 use crate::error::StoreError;
-use crate::executor::{Executor, NotRun, Outcome};
+use crate::executor::{Executor, Outcome};
 use crate::own::{OWN_TIME, OwnError, OwnRows, Undone};
 use crate::parts::{Options, Parts, ReadingParts, fill};
 use crate::queue::Ticket;
 use crate::read::{self, Readers, Snapshot};
 use crate::turnstile::Turnstile;
-use crate::writer::Writer;
+use crate::writer::{Unwritten, Writer};
 
 /// An open store of one tenant. Cheap to share behind an `Arc`.
 pub struct Store {
@@ -63,7 +63,7 @@ impl Store {
     pub fn sqlite_reader(path: PathBuf, options: &Options) -> Result<Option<Store>, StoreError> {
         let Some(parts) = ReadingParts::sqlite(path, options)? else { return Ok(None) };
         let ReadingParts { tenant, readers, clock } = parts;
-        let (closed, writer) = (AtomicBool::new(false), Writer::closed());
+        let (closed, writer) = (AtomicBool::new(false), Writer::closed()?);
         Ok(Some(Store { tenant, clock, writer, readers, sweeps: None, closed }))
     }
 
@@ -72,8 +72,10 @@ impl Store {
     /// # Errors
     /// The tenant's first event cannot be recorded.
     pub fn of(parts: Parts) -> Result<Store, StoreError> {
-        let Parts { tenant, owner, backend, readers, decide, sweeps, clock } = parts;
-        let writer = Writer::start(Executor::new(backend, Pinned::new(tenant.clone(), owner), decide))?;
+        let Parts { tenant, owner, backend, waiting, readers, decide, sweeps, clock } = parts;
+        let pinned = Pinned::new(tenant.clone(), owner);
+        let executor = |backend| Executor::new(backend, pinned.clone(), decide.clone());
+        let writer = Writer::start(executor(backend), waiting.into_iter().map(executor).collect())?;
         let store = Store { tenant, clock, writer, readers, sweeps, closed: AtomicBool::new(false) };
         match store.submit(Command::Create)?.wait() {
             // It was created, and its row was changed since: an audit names it.
@@ -149,7 +151,7 @@ impl Store {
         mut write: impl FnMut(&Reply, &mut OwnRows<'_>) -> Result<(), E>,
     ) -> Result<Reply, OwnError<E>> {
         let mut failed = None;
-        let done = self.writer.run_with(&stamped(command)?, &mut |reply, rows| {
+        let done = self.writer.run_with(stamped(command)?, &mut |reply, rows| {
             let began = self.clock.now().boot_us;
             let written = catch_unwind(AssertUnwindSafe(|| write(reply, rows)));
             let took = self.clock.now().boot_us.saturating_sub(began);
@@ -165,10 +167,10 @@ impl Store {
         });
         match done {
             Ok(reply) => Ok(reply),
-            Err(NotRun::Failed(error)) => Err(OwnError::Store(error)),
-            Err(NotRun::Undone(Undone::Panicked(panic))) => resume_unwind(panic),
-            Err(NotRun::Undone(Undone::Late)) => Err(StoreError::new(Code::OwnRowsLate).into()),
-            Err(NotRun::Undone(Undone::Said)) => {
+            Err(Unwritten::Failed(error)) => Err(OwnError::Store(error)),
+            Err(Unwritten::Undone(Undone::Panicked(panic))) => resume_unwind(panic),
+            Err(Unwritten::Undone(Undone::Late)) => Err(StoreError::new(Code::OwnRowsLate).into()),
+            Err(Unwritten::Undone(Undone::Said)) => {
                 Err(failed.map_or(OwnError::Store(StoreError::new(Code::Internal)), OwnError::Undone))
             }
         }

@@ -4,134 +4,118 @@
 //! as a commit's sync on a good disk. A thread that has nothing else to do
 //! while it waits runs its command itself, when nobody else is writing.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use onceseal_core::code::Code;
 use onceseal_core::command::Stamped;
 use onceseal_core::reply::Reply;
 
+use crate::desk::Desk;
 use crate::error::StoreError;
-use crate::executor::{Executor, NotRun, Outcome};
-use crate::own::Write;
-use crate::queue::{Queue, Ticket, gone};
-
-/// The one place where an executor runs.
-struct Desk {
-    /// Nothing once it has ended.
-    executor: Mutex<Option<Executor>>,
-    /// The next batch takes the clocks as right.
-    clock_accepted: AtomicBool,
-}
-
-impl Desk {
-    fn new(executor: Option<Executor>) -> Arc<Desk> {
-        Arc::new(Desk { executor: Mutex::new(executor), clock_accepted: AtomicBool::new(false) })
-    }
-
-    /// A panic while it runs is caught there, so what is in it is whole.
-    fn lock(&self) -> MutexGuard<'_, Option<Executor>> {
-        self.executor.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The executor, if nobody has it.
-    fn take(&self) -> Option<MutexGuard<'_, Option<Executor>>> {
-        self.executor.try_lock().ok().filter(|executor| executor.is_some())
-    }
-
-    /// Runs commands; `None` if what became of them is not known. After a panic
-    /// the executor is gone: its file is closed, what was not committed rolled
-    /// back.
-    fn run(&self, place: &mut Option<Executor>, commands: &[Stamped]) -> Option<Vec<Outcome>> {
-        let executor = place.as_mut()?;
-        if self.clock_accepted.swap(false, Ordering::AcqRel) {
-            executor.backend().accept_clock();
-        }
-        match catch_unwind(AssertUnwindSafe(|| executor.run_some(commands))) {
-            // Answers lost here, as a test may have it, are answers not known.
-            Ok(outcomes) => crate::fault::reach("before_reply").ok().map(|()| outcomes),
-            Err(_) => {
-                *place = None;
-                None
-            }
-        }
-    }
-}
+use crate::executor::{Executor, NotRun, Ran, Submitted};
+use crate::lanes::Lanes;
+use crate::own::{Undone, Write};
+use crate::queue::{Job, PATIENCE, Queue, Ticket};
 
 /// Commands in, answers out.
 pub(crate) struct Writer {
     queue: Arc<Queue>,
     desk: Arc<Desk>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    lanes: Arc<Lanes>,
+}
+
+/// Why a command with a caller's own rows was not recorded.
+pub(crate) enum Unwritten {
+    /// The store did not take it.
+    Failed(StoreError),
+    /// The caller undid it.
+    Undone(Undone),
 }
 
 impl Writer {
-    pub(crate) fn start(executor: Executor) -> Result<Writer, StoreError> {
+    /// A writer, with executors that wait for locks where there are such.
+    pub(crate) fn start(executor: Executor, waiting: Vec<Executor>) -> Result<Writer, StoreError> {
         let queue = Arc::new(Queue::default());
         let desk = Desk::new(Some(executor));
-        let (own_queue, own_desk) = (queue.clone(), desk.clone());
+        let waiting = waiting.into_iter().map(|executor| Desk::new(Some(executor))).collect();
+        let lanes = Arc::new(Lanes::start(waiting)?);
+        let (own_queue, own_desk, own_lanes) = (queue.clone(), desk.clone(), lanes.clone());
         let thread = std::thread::Builder::new()
             .name("onceseal-writer".to_owned())
-            .spawn(move || batches(&own_queue, &own_desk))
+            .spawn(move || batches(&own_queue, &own_desk, &own_lanes))
             .map_err(|error| StoreError::with(Code::StoreFailed, error.kind().to_string()))?;
-        Ok(Writer { queue, desk, thread: Mutex::new(Some(thread)) })
+        Ok(Writer { queue, desk, thread: Mutex::new(Some(thread)), lanes })
     }
 
     /// One that answers `store_closed`.
-    pub(crate) fn closed() -> Writer {
-        let writer =
-            Writer { queue: Arc::new(Queue::default()), desk: Desk::new(None), thread: Mutex::new(None) };
-        writer.queue.close();
-        writer
+    pub(crate) fn closed() -> Result<Writer, StoreError> {
+        let (queue, desk, lanes) = (Arc::new(Queue::default()), Desk::new(None), Lanes::start(Vec::new())?);
+        queue.close();
+        Ok(Writer { queue, desk, thread: Mutex::new(None), lanes: Arc::new(lanes) })
     }
 
     /// Has the thread run this.
     pub(crate) fn submit(&self, command: Stamped) -> Ticket {
-        self.queue.submit(command)
+        self.queue.submit(command.into())
     }
 
     /// Runs this here if nobody is writing or waiting to; else as
     /// [`Writer::submit`].
     pub(crate) fn submit_here(&self, command: Stamped) -> Ticket {
+        let submitted = Submitted::from(command);
         if self.queue.is_idle()
             && let Some(mut place) = self.desk.take()
         {
-            let outcomes = self.desk.run(&mut place, std::slice::from_ref(&command));
+            let ran = self.desk.run(&mut place, std::slice::from_ref(&submitted));
             if place.is_none() {
                 self.queue.close();
             }
-            return Ticket::answered(outcomes.and_then(|mut outcomes| outcomes.pop()));
+            return match ran.and_then(|mut ran| ran.pop()) {
+                Some(Ran::Answered(outcome)) => Ticket::answered(Some(outcome)),
+                Some(Ran::Aside(needs)) => {
+                    let (job, ticket) = Job::new(Submitted { needs, ..submitted });
+                    self.lanes.lobby().put(vec![job]);
+                    ticket
+                }
+                None => Ticket::answered(None),
+            };
         }
-        self.queue.submit(command)
+        self.queue.submit(submitted)
     }
 
     /// Runs this here, once nobody else is at the desk, with the caller's own rows.
-    pub(crate) fn run_with(&self, command: &Stamped, write: &mut Write<'_>) -> Result<Reply, NotRun> {
-        let mut place = self.desk.lock();
-        let Some(executor) = place.as_mut() else {
-            return Err(NotRun::Failed(StoreError::new(Code::StoreClosed)));
-        };
-        if self.desk.clock_accepted.swap(false, Ordering::AcqRel) {
-            executor.backend().accept_clock();
-        }
-        match catch_unwind(AssertUnwindSafe(|| executor.run_with(command, write))) {
-            Ok(done) => {
-                let answered = crate::fault::reach("before_reply");
-                done.and_then(|reply| answered.map(|()| reply).map_err(|_| NotRun::Failed(gone())))
-            }
-            Err(_) => {
-                *place = None;
+    pub(crate) fn run_with(&self, command: Stamped, write: &mut Write<'_>) -> Result<Reply, Unwritten> {
+        let until = Instant::now() + PATIENCE;
+        let mut submitted = Submitted::from(command);
+        let mut desk: &Desk = &self.desk;
+        loop {
+            let done = desk.run_with(&mut submitted, write);
+            if done.is_err() && self.desk.is_gone() {
                 self.queue.close();
-                Err(NotRun::Failed(gone()))
+            }
+            match (done, self.lanes.desk()) {
+                (Ok(reply), _) => return Ok(reply),
+                (Err(NotRun::Failed(error)), _) => return Err(Unwritten::Failed(error)),
+                (Err(NotRun::Undone(why)), _) => return Err(Unwritten::Undone(why)),
+                // Now where its locks are waited for.
+                (Err(NotRun::Aside(needs)), Some(waiting)) if Instant::now() < until => {
+                    submitted.needs = needs;
+                    desk = waiting;
+                }
+                (Err(NotRun::Aside(_)), _) => {
+                    return Err(Unwritten::Failed(StoreError::new(Code::StoreBusy)));
+                }
             }
         }
     }
 
     /// Has the next batch take the clocks as right.
     pub(crate) fn accept_clock(&self) {
-        self.desk.clock_accepted.store(true, Ordering::Release);
+        self.desk.accept_clock();
+        self.lanes.desks().for_each(Desk::accept_clock);
     }
 
     /// Runs what is waiting, then ends.
@@ -142,11 +126,12 @@ impl Writer {
         if let Some(thread) = thread {
             drop(thread.join());
         }
+        self.lanes.close();
     }
 }
 
 /// The thread: batches until the queue is closed, and the file with it.
-fn batches(queue: &Queue, desk: &Desk) {
+fn batches(queue: &Queue, desk: &Desk, lanes: &Lanes) {
     // However this ends, nobody is left waiting for a writer that is gone.
     let _gone = queue.until_gone();
     while queue.await_jobs() {
@@ -158,14 +143,14 @@ fn batches(queue: &Queue, desk: &Desk) {
         }
         let mut batch = queue.begin();
         while !batch.commands().is_empty() {
-            let Some(outcomes) = desk.run(&mut place, batch.commands()) else { break };
-            if outcomes.len() == batch.commands().len() {
+            let Some(ran) = desk.run(&mut place, batch.commands()) else { break };
+            if ran.len() == batch.commands().len() {
                 // Whoever is answered may have the desk.
                 drop(place);
-                batch.answer(outcomes);
+                lanes.lobby().put(batch.answer(ran));
                 break;
             }
-            batch.answer(outcomes);
+            lanes.lobby().put(batch.answer(ran));
         }
     }
     *desk.lock() = None;

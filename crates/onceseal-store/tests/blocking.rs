@@ -169,7 +169,7 @@ fn a_rule_that_asks_its_own_store_is_told_that_it_is_busy() {
     let store: Arc<OnceLock<Store>> = Arc::default();
     let mut parts = Parts::memory(&Options::default()).expect("a store");
     let (own, rule) = (Arc::clone(&store), parts.decide);
-    parts.decide = Box::new(move |pinned, view, command, now| {
+    parts.decide = Arc::new(move |pinned, view, command, now| {
         if let (Command::Note(_), Some(store)) = (&command.command, own.get()) {
             let inner = store.submit_here(Command::Create).expect("a ticket");
             assert_eq!(inner.wait_until(Instant::now()).expect_err("busy").code(), Code::StoreBusy);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
@@ -228,7 +229,7 @@ fn p03_a_store_whose_log_was_removed_is_written_no_more() {
 fn p03_what_is_committed_to_a_log_that_is_gone_is_not_acknowledged() {
     let (_dir, path) = used();
     let mut parts = Parts::sqlite(path.clone(), &Options::default()).expect("the parts");
-    parts.decide = Box::new(move |pinned, view, command, now| {
+    parts.decide = Arc::new(move |pinned, view, command, now| {
         if matches!(command.command, Command::Note(_)) {
             fs::remove_file(format!("{}-wal", path.display())).expect("removed in the middle of a batch");
         }

@@ -25,7 +25,7 @@ fn a_stream_that_another_command_of_the_batch_has_read_does_not_go_back_in_time(
     let options = Options { clock: clock.clone(), ..Options::default() };
     let mut parts = Parts::memory(&options).expect("a store");
     // A rule that writes a stream which its command does not ask for.
-    parts.decide = Box::new(|pinned, view, command, now| match &command.command {
+    parts.decide = Arc::new(|pinned, view, command, now| match &command.command {
         Command::Note(_) => decide(pinned, view, &Stamped { command: accept(), ..command.clone() }, now),
         _ => decide(pinned, view, command, now),
     });

@@ -162,7 +162,7 @@ fn an_unreadable_row_refuses_its_command_alone(subject: &dyn Subject) -> Verdict
 fn a_panic_refuses_its_command_alone(subject: &dyn Subject) -> Verdict {
     let world = World::with(subject, "default", |mut parts| {
         let decide = parts.decide;
-        parts.decide = Box::new(move |pinned, view, command, now| {
+        parts.decide = Arc::new(move |pinned, view, command, now| {
             if matches!(&command.command, Command::Reserve(reserve) if reserve.key == "panic") {
                 std::panic::panic_any("a rule that fails, on purpose");
             }
@@ -238,7 +238,7 @@ fn a_batch_ends_when_its_time_is_over(subject: &dyn Subject) -> Verdict {
     let world = World::with(subject, "default", |mut parts| {
         parts.backend = tamper::backend(parts.backend, Counted(batches.clone()));
         let decide = parts.decide;
-        parts.decide = Box::new(move |pinned, view, command, now| {
+        parts.decide = Arc::new(move |pinned, view, command, now| {
             let begun = Instant::now();
             while matches!(command.command, Command::Reserve(_))
                 && begun.elapsed() < Duration::from_millis(21)

@@ -2,11 +2,12 @@
 //! and readers can be changed on its way.
 
 use onceseal_core::journal::{Key, Payload};
+use onceseal_core::lock::Locks;
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::Timestamp;
 use onceseal_core::view::{Loaded, Range};
 
-use crate::backend::{Backend, Changes, Fault, Loader, Work};
+use crate::backend::{Backend, Changes, Fault, Loader, Needs, Work};
 use crate::error::StoreError;
 use crate::raw::{Entry, Raw, RawKey, Wholes};
 use crate::read::{Counts, Hit, Page, Readers, Snapshot, StoredEvent};
@@ -79,6 +80,20 @@ struct TamperedLoader<'a> {
 }
 
 impl Loader for TamperedLoader<'_> {
+    fn locks(&self) -> bool {
+        self.loader.locks()
+    }
+
+    fn admit(&mut self, needs: &[Needs]) -> Result<Vec<bool>, StoreError> {
+        let admitted = self.loader.admit(needs)?;
+        self.now = self.tamper.now(self.loader.now());
+        Ok(admitted)
+    }
+
+    fn more(&mut self, needs: &Needs) -> Result<Locks, StoreError> {
+        self.loader.more(needs)
+    }
+
     fn now(&self) -> Timestamp {
         self.now
     }

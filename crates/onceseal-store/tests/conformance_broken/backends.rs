@@ -244,7 +244,7 @@ broken! {
         a_batch_ends_when_its_time_is_over,
     ], |place| with(place, |mut parts| {
         let decide = parts.decide;
-        parts.decide = Box::new(move |pinned, view, command, now| {
+        parts.decide = Arc::new(move |pinned, view, command, now| {
             let mut verdict = decide(pinned, view, command, now)?;
             if let onceseal_core::command::Command::Reserve(_) = command.command {
                 verdict.drafts.clear();

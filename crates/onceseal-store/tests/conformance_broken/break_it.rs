@@ -98,16 +98,20 @@ impl Asked<'_> {
 /// Other rules.
 pub(crate) fn rule(
     mut parts: Parts,
-    broken: impl Fn(Asked<'_>, &Decide) -> Decided + Send + 'static,
+    broken: impl Fn(Asked<'_>, &Decide) -> Decided + Send + Sync + 'static,
 ) -> Parts {
     let sound = parts.decide;
-    parts.decide =
-        Box::new(move |pinned, view, command, now| broken(Asked { pinned, view, command, now }, &sound));
+    parts.decide = Arc::new(move |pinned, view, command, now| {
+        broken(Asked { pinned, view, command, now }, sound.as_ref())
+    });
     parts
 }
 
 /// Other verdicts.
-pub(crate) fn verdict(parts: Parts, change: impl Fn(Asked<'_>, &mut Verdict) + Send + 'static) -> Parts {
+pub(crate) fn verdict(
+    parts: Parts,
+    change: impl Fn(Asked<'_>, &mut Verdict) + Send + Sync + 'static,
+) -> Parts {
     rule(parts, move |asked, sound| {
         let mut verdict = asked.ask(sound)?;
         change(asked, &mut verdict);
@@ -132,7 +136,10 @@ pub(crate) fn refusal(verdict: &mut Verdict) -> Option<&mut Refusal> {
 }
 
 /// Another time.
-pub(crate) fn timing(parts: Parts, change: impl FnMut(Timestamp) -> Timestamp + Send + 'static) -> Parts {
+pub(crate) fn timing(
+    parts: Parts,
+    change: impl FnMut(Timestamp) -> Timestamp + Send + Sync + 'static,
+) -> Parts {
     struct Timing<F>(F);
     impl<F: FnMut(Timestamp) -> Timestamp + Send> Tamper for Timing<F> {
         fn now(&mut self, now: Timestamp) -> Timestamp {
@@ -143,7 +150,7 @@ pub(crate) fn timing(parts: Parts, change: impl FnMut(Timestamp) -> Timestamp + 
 }
 
 /// Other rows are loaded than are stored.
-pub(crate) fn loading(parts: Parts, change: impl FnMut(&mut Stored) + Send + 'static) -> Parts {
+pub(crate) fn loading(parts: Parts, change: impl FnMut(&mut Stored) + Send + Sync + 'static) -> Parts {
     struct Loading<F>(F);
     impl<F: FnMut(&mut Stored) + Send> Tamper for Loading<F> {
         fn loaded(&mut self, _: &StreamId, mut loaded: Loaded) -> Loaded {
@@ -157,7 +164,7 @@ pub(crate) fn loading(parts: Parts, change: impl FnMut(&mut Stored) + Send + 'st
 }
 
 /// Other streams are found in a range than there are.
-pub(crate) fn finding(parts: Parts, change: impl FnMut(&Range, &mut Found) + Send + 'static) -> Parts {
+pub(crate) fn finding(parts: Parts, change: impl FnMut(&Range, &mut Found) + Send + Sync + 'static) -> Parts {
     struct Finding<F>(F);
     impl<F: FnMut(&Range, &mut Found) + Send> Tamper for Finding<F> {
         fn found(&mut self, range: &Range, mut found: Found) -> Found {
@@ -169,7 +176,7 @@ pub(crate) fn finding(parts: Parts, change: impl FnMut(&Range, &mut Found) + Sen
 }
 
 /// Something else is saved than was decided.
-pub(crate) fn saving(parts: Parts, change: impl FnMut(&mut Changes) + Send + 'static) -> Parts {
+pub(crate) fn saving(parts: Parts, change: impl FnMut(&mut Changes) + Send + Sync + 'static) -> Parts {
     struct Saving<F>(F);
     impl<F: FnMut(&mut Changes) + Send> Tamper for Saving<F> {
         fn saving(&mut self, mut changes: Changes) -> Result<Option<Changes>, StoreError> {

@@ -63,7 +63,7 @@ async fn p14_a_stream_on_which_a_rule_fails_holds_up_no_other() {
                 _ => decide(pinned, view, stamped, now),
             }
         };
-        Parts { decide: Box::new(decide), ..parts }
+        Parts { decide: Arc::new(decide), ..parts }
     })
     .await;
     for id in [FAULTY, SOUND] {

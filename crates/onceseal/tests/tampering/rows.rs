@@ -1,5 +1,7 @@
 //! Rows removed, added and swapped; the log cut.
 
+use std::sync::Arc;
+
 use onceseal::core::approval::Revocation;
 use onceseal::core::command::Command;
 use onceseal::core::decide::decide;
@@ -247,7 +249,7 @@ fn broken(ground: &Ground, leaves_out: fn(&Body) -> bool) -> Store {
     drop(ground.open().expect("a store"));
     let options = Options { clock: ground.clock.clone(), ..Options::default() };
     let mut parts = Parts::sqlite(ground.database(), &options).expect("the parts");
-    parts.decide = Box::new(move |pinned, view, command, now| {
+    parts.decide = Arc::new(move |pinned, view, command, now| {
         let mut verdict = decide(pinned, view, command, now)?;
         verdict.drafts.retain(|draft| !leaves_out(&draft.event.body));
         Ok(verdict)
