@@ -125,7 +125,7 @@ fn arrows_between_crates_point_downward() {
 fn files_are_read_in_one_sitting() {
     const MOST: usize = 450;
     let mut long = Vec::new();
-    for (path, text) in files("crates", ".rs") {
+    for (path, text) in files("crates", ".rs").into_iter().chain(files("servers", ".rs")) {
         let lines = text.lines().count();
         if path.components().any(|part| part.as_os_str() == "src") && lines > MOST {
             long.push(format!("{} has {lines} lines", path.display()));
@@ -158,6 +158,7 @@ fn words_are_those_of_the_glossary() {
 fn every_module_says_what_it_is_for() {
     let silent: Vec<_> = files("crates", ".rs")
         .into_iter()
+        .chain(files("servers", ".rs"))
         .filter(|(path, text)| {
             let source = path.components().any(|part| part.as_os_str() == "src");
             source && !path.ends_with("tests.rs") && !text.starts_with("//!")
@@ -170,7 +171,8 @@ fn every_module_says_what_it_is_for() {
 #[test]
 fn no_test_is_switched_off_and_no_lint_without_a_reason() {
     let mut found = Vec::new();
-    for (path, text) in files("crates", ".rs").into_iter().chain(files("tests", ".rs")) {
+    let tools = ["servers", "tests"].into_iter().flat_map(|below| files(below, ".rs"));
+    for (path, text) in files("crates", ".rs").into_iter().chain(tools) {
         if path.ends_with("tidy.rs") {
             continue;
         }
@@ -192,7 +194,7 @@ fn no_test_is_switched_off_and_no_lint_without_a_reason() {
 fn every_dependency_is_justified() {
     let page = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the page");
     let ours: BTreeSet<&str> = ["onceseal-core", "onceseal-store", "onceseal"].into();
-    for (path, manifest) in files("crates", "Cargo.toml") {
+    for (path, manifest) in files("crates", "Cargo.toml").into_iter().chain(files("servers", "Cargo.toml")) {
         for section in manifest.split("\n[").filter(|section| section.starts_with("dependencies]")) {
             for line in section.lines().skip(1).filter(|line| !line.starts_with(['#', '[', ' ', '"', ']'])) {
                 let name = line.split(['.', ' ', '=']).next().unwrap_or_default();

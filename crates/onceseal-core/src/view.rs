@@ -33,7 +33,7 @@ pub enum Read {
 }
 
 /// Keys of one index from `from` up to and including `to`, in key order.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Range {
     /// The index.
     pub index: Index,

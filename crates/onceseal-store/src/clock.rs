@@ -23,6 +23,12 @@ pub struct Reading {
 pub trait Clock: Send + Sync {
     /// Both clocks now.
     fn now(&self) -> Reading;
+
+    /// Both clocks, where a database's stands in for the wall's: its hosts may differ
+    /// in theirs. Clocks that are moved by hand are asked themselves.
+    fn of_database(&self, wall_us: i64) -> Reading {
+        Reading { wall_us, ..self.now() }
+    }
 }
 
 /// The host's clocks.
@@ -80,6 +86,10 @@ impl ManualClock {
 impl Clock for ManualClock {
     fn now(&self) -> Reading {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn of_database(&self, _wall_us: i64) -> Reading {
+        self.now()
     }
 }
 

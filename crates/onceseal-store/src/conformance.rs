@@ -78,6 +78,22 @@ impl Subject for InFile {
     }
 }
 
+/// The store in one schema of PostgreSQL, which is not there yet.
+#[cfg(feature = "postgres")]
+#[derive(Debug, Clone)]
+pub struct OnServer(pub crate::PostgresUrl);
+
+#[cfg(feature = "postgres")]
+impl Subject for OnServer {
+    fn parts(&self, options: &Options) -> Result<Parts, StoreError> {
+        Parts::postgres(self.0.clone(), options)
+    }
+
+    fn is_durable(&self) -> bool {
+        true
+    }
+}
+
 /// Why a case failed: the promise that does not hold, and what was found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]

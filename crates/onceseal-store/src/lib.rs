@@ -6,6 +6,7 @@
 
 pub mod backend;
 pub mod clock;
+mod columns;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod desk;
@@ -18,6 +19,8 @@ mod memory;
 mod own;
 mod parts;
 pub mod place;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod queue;
 pub mod raw;
 pub mod read;
@@ -31,6 +34,8 @@ pub mod yardstick;
 pub use error::StoreError;
 pub use own::{OWN_BYTES, OWN_TIME, OwnChange, OwnError, OwnRows};
 pub use parts::{Options, Parts};
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresUrl, UrlError};
 pub use queue::Ticket;
 pub use sqlite::{APPLICATION_ID, SCHEMA_VERSION};
 pub use store::Store;

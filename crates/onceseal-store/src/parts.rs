@@ -13,6 +13,8 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::StoreError;
 use crate::executor::Decide;
 use crate::memory::Memory;
+#[cfg(feature = "postgres")]
+use crate::postgres::{self, DatabaseClock, PostgresBackend, PostgresUrl};
 use crate::read::Readers;
 use crate::sqlite::{Connector, Founded, Pool, SqliteBackend};
 use crate::time::BatchClock;
@@ -82,6 +84,21 @@ impl ReadingParts {
         let readers = Box::new(Arc::new(Pool::new(connector, row)?));
         Ok(Some(ReadingParts { tenant, readers, clock: options.clock.clone() }))
     }
+
+    /// Those of the store at this address; `None` if nothing is recorded for the
+    /// tenant.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn postgres(url: PostgresUrl, options: &Options) -> Result<Option<ReadingParts>, StoreError> {
+        check_tenant(&options.tenant)?;
+        let connector = postgres::Connector::new(url)?;
+        let Some((founded, database_us)) = connector.find(&options.tenant)? else {
+            return options.known.map_or(Ok(None), |_| Err(StoreError::new(Code::StoreWentBack)));
+        };
+        let postgres::Founded { row, tenant, .. } = founded;
+        let clock = DatabaseClock::beside(options.clock.clone(), database_us);
+        let readers = Box::new(Arc::new(postgres::Pool::new(connector, (row, tenant.id), None)));
+        Ok(Some(ReadingParts { tenant, readers, clock }))
+    }
 }
 
 impl Parts {
@@ -144,6 +161,46 @@ impl Parts {
             decide: Arc::new(decide),
             sweeps: Some(sweeps),
             clock: options.clock.clone(),
+        })
+    }
+
+    /// Those of the store at this address, whose schema is made or brought to this
+    /// program's.
+    ///
+    /// # Errors
+    /// `store_unreachable`; `store_foreign` for another program's schema or a newer
+    /// one, and `store_went_back` for one without the known tenant, which are left as
+    /// they are; `store_failed` for a server whose settings do not protect.
+    #[cfg(feature = "postgres")]
+    pub fn postgres(url: PostgresUrl, options: &Options) -> Result<Parts, StoreError> {
+        check_tenant(&options.tenant)?;
+        let connector = postgres::Connector::new(url)?;
+        if let Some(known) = options.known
+            && connector.find(&options.tenant)?.is_none_or(|(found, _)| found.tenant.id != known)
+        {
+            return Err(StoreError::new(Code::StoreWentBack));
+        }
+        let (founded, database_us) = connector.found(&options.tenant, options.owner.as_deref())?;
+        let postgres::Founded { row, tenant, owner } = founded;
+        let clock = DatabaseClock::beside(options.clock.clone(), database_us);
+        let behind = Arc::default();
+        let lane = |waits| -> Box<dyn Backend> {
+            let (connector, clock) = (connector.clone(), BatchClock::new(clock.clone()));
+            Box::new(PostgresBackend::new(connector, (row, tenant.id), clock, waits, Arc::clone(&behind)))
+        };
+        Ok(Parts {
+            owner: owner.filter(|owner| Some(owner) == options.owner.as_ref()),
+            backend: lane(false),
+            waiting: (0..postgres::LANES).map(|_| lane(true)).collect(),
+            readers: Box::new(Arc::new(postgres::Pool::new(
+                connector.clone(),
+                (row, tenant.id),
+                Some(Arc::clone(&behind)),
+            ))),
+            decide: Arc::new(decide),
+            sweeps: None,
+            clock,
+            tenant,
         })
     }
 }

@@ -22,6 +22,8 @@ use crate::error::StoreError;
 use crate::executor::{Executor, Outcome};
 use crate::own::{OWN_TIME, OwnError, OwnRows, Undone};
 use crate::parts::{Options, Parts, ReadingParts, fill};
+#[cfg(feature = "postgres")]
+use crate::postgres::PostgresUrl;
 use crate::queue::Ticket;
 use crate::read::{self, Readers, Snapshot};
 use crate::turnstile::Turnstile;
@@ -61,10 +63,31 @@ impl Store {
     /// `store_foreign` for another program's or a newer file; `store_failed` if
     /// it cannot be used.
     pub fn sqlite_reader(path: PathBuf, options: &Options) -> Result<Option<Store>, StoreError> {
-        let Some(parts) = ReadingParts::sqlite(path, options)? else { return Ok(None) };
+        ReadingParts::sqlite(path, options)?.map(Store::reading).transpose()
+    }
+
+    /// The store at this address.
+    ///
+    /// # Errors
+    /// As [`Parts::postgres`].
+    #[cfg(feature = "postgres")]
+    pub fn postgres(url: PostgresUrl, options: &Options) -> Result<Store, StoreError> {
+        Store::of(Parts::postgres(url, options)?)
+    }
+
+    /// The store at this address for reading alone, as [`Store::sqlite_reader`].
+    ///
+    /// # Errors
+    /// As [`Parts::postgres`].
+    #[cfg(feature = "postgres")]
+    pub fn postgres_reader(url: PostgresUrl, options: &Options) -> Result<Option<Store>, StoreError> {
+        ReadingParts::postgres(url, options)?.map(Store::reading).transpose()
+    }
+
+    fn reading(parts: ReadingParts) -> Result<Store, StoreError> {
         let ReadingParts { tenant, readers, clock } = parts;
         let (closed, writer) = (AtomicBool::new(false), Writer::closed()?);
-        Ok(Some(Store { tenant, clock, writer, readers, sweeps: None, closed }))
+        Ok(Store { tenant, clock, writer, readers, sweeps: None, closed })
     }
 
     /// The store of these parts.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use onceseal_core::code::Code;
 use onceseal_core::time::Timestamp;
 
-use crate::clock::{Clock, ClockWatch};
+use crate::clock::{Clock, ClockWatch, Reading};
 use crate::error::StoreError;
 
 /// A host clock as batches use it.
@@ -23,7 +23,16 @@ impl BatchClock {
 
     /// The time of a batch: the larger of this reading and the last one.
     pub(crate) fn read(&mut self) -> Result<Timestamp, StoreError> {
-        let reading = self.clock.now();
+        self.take(self.clock.now())
+    }
+
+    /// The same from a database's clock, in microseconds since 1970.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn read_of(&mut self, database_us: i64) -> Result<Timestamp, StoreError> {
+        self.take(self.clock.of_database(database_us))
+    }
+
+    fn take(&mut self, reading: Reading) -> Result<Timestamp, StoreError> {
         let wall =
             self.watch.check(reading).map_err(|jump| StoreError::with(Code::ClockJump, jump.to_string()))?;
         self.last = self.last.max(wall);

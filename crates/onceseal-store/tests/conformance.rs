@@ -2,7 +2,9 @@
 
 use std::fs::File;
 
-use onceseal_store::conformance::{InFile, InMemory, Subject, cases};
+use onceseal_servers::server;
+use onceseal_store::PostgresUrl;
+use onceseal_store::conformance::{InFile, InMemory, OnServer, Subject, cases};
 
 /// Runs the cases of a group, each on a new and empty subject.
 fn run(group: &str, mut subject: impl FnMut(&str) -> Box<dyn Subject>) {
@@ -37,6 +39,16 @@ fn in_file(group: &str) {
     });
 }
 
+fn on_server(group: &str) {
+    let database = server().new_database();
+    let url: PostgresUrl = database.url().parse().expect("an address");
+    let mut schemas = (1..).map(|n| format!("s{n}"));
+    run(group, |_| {
+        let schema = schemas.next().expect("endless");
+        Box::new(OnServer(url.clone().with_schema(&schema).expect("a name")))
+    });
+}
+
 macro_rules! groups {
     ($($test:ident = $group:literal;)*) => {
         mod memory {
@@ -50,6 +62,13 @@ macro_rules! groups {
             $(#[test]
             fn $test() {
                 super::in_file($group);
+            })*
+        }
+
+        mod postgres {
+            $(#[test]
+            fn $test() {
+                super::on_server($group);
             })*
         }
 

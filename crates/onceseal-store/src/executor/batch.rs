@@ -99,7 +99,8 @@ impl<'a> Batch<'a> {
     fn usual(&self, submitted: &Submitted) -> Needs {
         let Submitted { command, needs } = submitted;
         let usual = catch_unwind(AssertUnwindSafe(|| {
-            let reads = reads(self.pinned, command);
+            let mut reads = reads(self.pinned, command);
+            reads.retain(|read| !fresh(command).any(|stream| *read == Read::Stream(stream)));
             Needs { locks: lock::locks(self.pinned, command, &reads), reads }
         }));
         let mut usual = usual.unwrap_or_default();

@@ -11,7 +11,8 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::identity::Identity;
 use super::open::{Connector, replaced, settings};
-use super::{rows, schema, statements};
+use super::{schema, statements};
+use crate::columns;
 use crate::error::StoreError;
 use crate::read::{Counts, Hit, Page, Readers, Snapshot, StoredEvent};
 
@@ -126,7 +127,7 @@ impl SqliteSnapshot<'_> {
         let mut found = statement.query(values)?;
         let mut events = Vec::new();
         while let Some(row) = found.next()? {
-            events.push(rows::event(row)?);
+            events.push(columns::event(row)?);
         }
         Ok(events)
     }
@@ -147,7 +148,7 @@ impl Snapshot for SqliteSnapshot<'_> {
         let mut statement = self.connection()?.prepare_cached(statements::STREAM)?;
         let mut found = statement.query((self.tenant, stream.kind.number(), stream.name))?;
         match found.next()? {
-            Some(row) => Ok(rows::loaded(stream.kind, row, 1)),
+            Some(row) => Ok(columns::loaded(stream.kind, row, 1)),
             None => Ok(Loaded::Absent),
         }
     }
@@ -208,7 +209,7 @@ impl Snapshot for SqliteSnapshot<'_> {
         let mut hits = Vec::new();
         while let Some(row) = found.next()? {
             let sequence = row.get::<_, i64>(3)?.unsigned_abs();
-            hits.push(Hit { key: row.get(0)?, stream: rows::stream_id(row, 1, 2)?, sequence });
+            hits.push(Hit { key: row.get(0)?, stream: columns::stream_id(row, 1, 2)?, sequence });
         }
         Ok(hits)
     }
@@ -219,7 +220,7 @@ impl Snapshot for SqliteSnapshot<'_> {
         let mut found = statement.query((self.tenant, kind, name, limit(most)))?;
         let mut streams = Vec::new();
         while let Some(row) = found.next()? {
-            streams.push(rows::stream_id(row, 0, 1)?);
+            streams.push(columns::stream_id(row, 0, 1)?);
         }
         Ok(streams)
     }

@@ -9,8 +9,9 @@ use onceseal_core::view::{Loaded, Range};
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
 
 use super::recent::{Known, Recent, StreamMap};
-use super::{rows, statements};
+use super::statements;
 use crate::backend::{Changes, Loader, RowChange};
+use crate::columns;
 use crate::error::StoreError;
 
 /// Statements taken from the connection's cache, once per transaction: looking
@@ -224,7 +225,7 @@ impl Loader for Transaction<'_> {
         let statement = self.prepared.get(statements::STREAM)?;
         let mut found = statement.query((self.tenant, stream.kind.number(), stream.name))?;
         let Some(row) = found.next()? else { return Ok(Loaded::Absent) };
-        let (id, loaded) = (row.get(0)?, rows::loaded(stream.kind, row, 1));
+        let (id, loaded) = (row.get(0)?, columns::loaded(stream.kind, row, 1));
         drop(found);
         self.ids.insert(*stream, id);
         if let Loaded::Row(stored) = &loaded {
@@ -240,7 +241,7 @@ impl Loader for Transaction<'_> {
             statement.query((self.tenant, range.index.number(), &range.from, &range.to, limit))?;
         let mut hits = Vec::new();
         while let Some(row) = found.next()? {
-            hits.push((row.get(0)?, rows::stream_id(row, 1, 2)?));
+            hits.push((row.get(0)?, columns::stream_id(row, 1, 2)?));
         }
         Ok(hits)
     }
@@ -249,7 +250,7 @@ impl Loader for Transaction<'_> {
         let statement = self.prepared.get(statements::EVENT_OF_KEY)?;
         let mut found = statement.query((self.tenant, key.index.number(), &key.bytes))?;
         let Some(row) = found.next()? else { return Ok(None) };
-        Ok(Some((rows::stream_id(row, 0, 1)?, row.get::<_, i64>(2)?.unsigned_abs())))
+        Ok(Some((columns::stream_id(row, 0, 1)?, row.get::<_, i64>(2)?.unsigned_abs())))
     }
 
     fn payload(&mut self, stream: &StreamId, sequence: u64) -> Result<Option<Payload>, StoreError> {

@@ -1,11 +1,12 @@
 //! All columns of all rows, for whoever checks them.
 
-use onceseal_core::journal::{Key, Payload};
+use onceseal_core::journal::Key;
 use onceseal_core::stream::StreamId;
 use onceseal_core::view::Loaded;
 use rusqlite::{OptionalExtension, Row};
 
-use super::{SqliteSnapshot, limit, rows};
+use super::{SqliteSnapshot, limit};
+use crate::columns;
 use crate::error::StoreError;
 use crate::raw::{Entry, Logged, Misshapen, Raw, RawEvent, RawKey, Whole, Wholes};
 
@@ -19,7 +20,7 @@ const PAGE_BYTES: usize = 4 << 20;
 const ORDINALS: &str =
     "SELECT id FROM streams NOT INDEXED WHERE tenant = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
 
-/// The columns of an event as `rows::event` reads them, then those of its
+/// The columns of an event as `columns::event` reads them, then those of its
 /// stream and of its payload. The lowest integer is no sequence.
 const WHOLES: &str = "\
     SELECT e.position, e.sequence, e.kind, e.at, e.command, e.part, e.of, e.refs,
@@ -128,8 +129,8 @@ impl Raw for SqliteSnapshot<'_> {
 }
 
 fn stream(ordinal: i64, row: &Row<'_>) -> Whole {
-    let stream = rows::stream_id(row, 13, 14);
-    let loaded = stream.map_or(Loaded::Unreadable, |stream: StreamId| rows::loaded(stream.kind, row, 16));
+    let stream = columns::stream_id(row, 13, 14);
+    let loaded = stream.map_or(Loaded::Unreadable, |stream: StreamId| columns::loaded(stream.kind, row, 16));
     Whole { ordinal, stream, row: loaded, events: Vec::new() }
 }
 
@@ -137,20 +138,13 @@ fn stream(ordinal: i64, row: &Row<'_>) -> Whole {
 fn event(row: &Row<'_>) -> Option<RawEvent> {
     let position = row.get::<_, Option<i64>>(0).unwrap_or(Some(i64::MAX))?;
     let sequence = row.get(1).unwrap_or(i64::MAX);
-    Some(RawEvent { position, sequence, event: rows::event(row), payload: payload(row) })
-}
-
-fn payload(row: &Row<'_>) -> Result<Option<Payload>, Misshapen> {
-    let Some(salt) = rows::optional_bytes(row, 20, "payloads.salt")? else { return Ok(None) };
-    let text = row.get_ref(21).ok().and_then(|value| value.as_str().ok());
-    let text = text.ok_or(Misshapen("payloads.text"))?.to_owned();
-    Ok(Some(Payload { salt, text }))
+    Some(RawEvent { position, sequence, event: columns::event(row), payload: columns::payload(row, 20, 21) })
 }
 
 fn own(row: &Row<'_>) -> Result<Logged, Misshapen> {
-    let stamp = rows::stamp(row, [1, 2, 3, 4, 5, 6, 7])?;
-    let ordinal = rows::integer(row, 8, "events.stream")?;
-    Ok(Logged::Own { ordinal, stamp, hash: rows::hash(row, 9, "events.hash")? })
+    let stamp = columns::stamp(row, [1, 2, 3, 4, 5, 6, 7])?;
+    let ordinal = columns::integer(row, 8, "events.stream")?;
+    Ok(Logged::Own { ordinal, stamp, hash: columns::hash(row, 9, "events.hash")? })
 }
 
 #[cfg(test)]

@@ -1,0 +1,199 @@
+//! How connections are made: to the server that takes writes, with the settings
+//! that protect, and to one that has not forgotten what it acknowledged.
+
+use std::io::BufReader;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use onceseal_core::code::Code;
+use onceseal_core::hash::Hash;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use tokio_postgres::NoTls;
+use tokio_postgres::types::Type;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::failure::{Failure, unreachable};
+use super::link::Link;
+use super::statements::{SERVER, Statements};
+use super::url::{PostgresUrl, Roots};
+use super::wait::{Driver, wait_for};
+use crate::error::StoreError;
+
+/// The oldest server that has all that is used.
+const OLDEST: i64 = 13;
+/// Beyond the time that each of the hosts is given.
+const CONNECT: Duration = Duration::from_secs(30);
+
+/// Makes connections to one store.
+#[derive(Clone)]
+pub(crate) struct Connector {
+    pub(super) url: PostgresUrl,
+    pub(super) sql: Arc<Statements>,
+    pub(super) driver: Arc<Driver>,
+    tls: Option<MakeRustlsConnect>,
+    last: Arc<Mutex<Option<Committed>>>,
+}
+
+/// An event that this process was told is committed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Committed {
+    pub(super) stream: i64,
+    pub(super) sequence: i64,
+    pub(super) hash: Hash,
+}
+
+/// What a server says of itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    /// Its major version.
+    pub(crate) version: i64,
+    pub(crate) fsync: bool,
+    pub(crate) full_page_writes: bool,
+    pub(crate) utf8: bool,
+    /// Whether commits wait for a standby.
+    pub(crate) synchronous: bool,
+    /// How many standbys follow it.
+    pub(crate) standbys: i64,
+    /// Its clock, in microseconds since 1970.
+    pub(crate) clock_us: i64,
+}
+
+impl Connector {
+    pub(crate) fn new(url: PostgresUrl) -> Result<Connector, StoreError> {
+        let tls = url.tls.as_ref().map(tls).transpose()?;
+        let sql = Arc::new(Statements::new(&url.schema));
+        Ok(Connector { url, sql, driver: Driver::start()?, tls, last: Arc::default() })
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<Committed>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers that this is committed: whoever does not have it has gone back.
+    pub(super) fn committed(&self, committed: Committed) {
+        *self.last() = Some(committed);
+    }
+
+    /// A connection to a server that is as it has to be.
+    pub(super) fn connect(&self) -> Result<Link, Failure> {
+        let link = self.bare()?;
+        let server = self.server(&link)?;
+        server.or_refuse()?;
+        let last = *self.last();
+        if let Some(Committed { stream, sequence, hash }) = last {
+            let found =
+                link.wait(link.rows(&link.sql.recorded, &[(&stream, Type::INT8), (&sequence, Type::INT8)]))?;
+            let has = found.first().and_then(|row| row.try_get::<_, &[u8]>(1).ok()) == Some(&hash.0[..]);
+            if !has {
+                // A standby that was not waited for has taken the place of the server.
+                return Err(Failure::Failed(StoreError::new(Code::StoreWentBack)));
+            }
+        }
+        Ok(link)
+    }
+
+    /// A connection to whatever server there is.
+    pub(super) fn bare(&self) -> Result<Link, Failure> {
+        let (config, tls) = (self.url.config.clone(), self.tls.clone());
+        let driver = self.driver.clone();
+        let connected = self.driver.spawn(async move {
+            // The connection ends with its client; what it fails with, its client is told.
+            Ok::<_, tokio_postgres::Error>(match tls {
+                Some(tls) => {
+                    let (client, connection) = config.connect(tls).await?;
+                    drop(driver.spawn(connection));
+                    client
+                }
+                None => {
+                    let (client, connection) = config.connect(NoTls).await?;
+                    drop(driver.spawn(connection));
+                    client
+                }
+            })
+        });
+        let abort = connected.abort_handle();
+        match wait_for(CONNECT, connected) {
+            Some(Ok(client)) => Ok(Link::new(client.map_err(refused)?, self.sql.clone())),
+            Some(Err(_)) => Err(Failure::Lost(unreachable("connecting to it failed"))),
+            None => {
+                abort.abort();
+                Err(Failure::Lost(unreachable("it does not answer")))
+            }
+        }
+    }
+
+    /// What the server says of itself.
+    pub(super) fn server(&self, link: &Link) -> Result<Server, Failure> {
+        let rows = link.wait(link.rows(SERVER, &[]))?;
+        let row = rows.first().ok_or_else(|| Failure::Lost(unreachable("it says nothing of itself")))?;
+        let is_on = |at| row.try_get::<_, &str>(at).is_ok_and(|value| value == "on");
+        Ok(Server {
+            version: row.try_get::<_, i64>(0)? / 10_000,
+            fsync: is_on(1),
+            full_page_writes: is_on(2),
+            utf8: row.try_get::<_, &str>(4)? == "UTF8",
+            synchronous: !row.try_get::<_, &str>(5)?.is_empty(),
+            standbys: row.try_get(6)?,
+            clock_us: row.try_get(7)?,
+        })
+    }
+}
+
+impl Server {
+    fn or_refuse(&self) -> Result<(), StoreError> {
+        let failed = |what| Err(StoreError::with(Code::StoreFailed, what));
+        if self.version < OLDEST {
+            return failed("the server is older than PostgreSQL 13");
+        }
+        if !self.fsync {
+            return failed("the server's fsync is off: it would forget what it acknowledged");
+        }
+        if !self.utf8 {
+            return failed("the database's encoding is not UTF8");
+        }
+        Ok(())
+    }
+}
+
+/// Whoever could not connect at all is told the server's own reason where that
+/// helps; no answer of it quotes a password.
+fn refused(error: tokio_postgres::Error) -> Failure {
+    if error.code().is_none() {
+        let text = error.to_string();
+        if text.contains("TLS") || text.contains("tls") {
+            return Failure::Lost(unreachable(
+                "it cannot be talked to encrypted, or its certificate is not trusted",
+            ));
+        }
+    }
+    error.into()
+}
+
+fn tls(roots: &Roots) -> Result<MakeRustlsConnect, StoreError> {
+    let failed = |what: &str| StoreError::with(Code::StoreFailed, what);
+    let mut store = rustls::RootCertStore::empty();
+    match roots {
+        Roots::System => {
+            // One that does not parse is none of a server of ours, or its absence is told.
+            store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+        Roots::File(path) => {
+            let file = std::fs::File::open(path).map_err(|_| failed("sslrootcert cannot be read"))?;
+            for certificate in CertificateDer::pem_reader_iter(BufReader::new(file)) {
+                let certificate = certificate.map_err(|_| failed("sslrootcert holds no certificates"))?;
+                store.add(certificate).map_err(|_| failed("sslrootcert holds no certificates"))?;
+            }
+        }
+    }
+    if store.is_empty() {
+        return Err(failed("there is no certificate to check the server's against; set sslrootcert"));
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|_| failed("no version of TLS"))?
+        .with_root_certificates(store)
+        .with_no_client_auth();
+    Ok(MakeRustlsConnect::new(config))
+}

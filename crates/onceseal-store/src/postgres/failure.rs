@@ -1,0 +1,110 @@
+//! What can go wrong with a statement, by what is to be done about it.
+
+use onceseal_core::code::Code;
+use tokio_postgres::error::SqlState;
+
+use crate::error::StoreError;
+use crate::raw::Misshapen;
+
+/// Why a transaction did not come to its end.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// Somebody else was in the way: the same again, on the same connection.
+    Again(&'static str),
+    /// What it was decided on had changed: the last word on who was first.
+    Stale,
+    /// A lock was waited for and not had.
+    Locked,
+    /// The connection is good for nothing more, and what became of a statement
+    /// without an answer is not known.
+    Lost(StoreError),
+    /// It was answered, and nothing happened.
+    Failed(StoreError),
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        Failure::Failed(error)
+    }
+}
+
+impl From<Misshapen> for Failure {
+    fn from(misshapen: Misshapen) -> Failure {
+        Failure::Failed(misshapen.into())
+    }
+}
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Failure {
+        let Some(state) = error.code() else {
+            // What the system says of the network has no secret in it; what else there
+            // is may quote the address.
+            let source = std::error::Error::source(&error);
+            let io = source.and_then(|source| source.downcast_ref::<std::io::Error>());
+            let detail =
+                io.map_or_else(|| "the connection was closed".to_owned(), |io| io.kind().to_string());
+            return Failure::Lost(unreachable(detail));
+        };
+        let failed = |code, what: &str| Failure::Failed(StoreError::with(code, what));
+        match *state {
+            SqlState::T_R_SERIALIZATION_FAILURE => Failure::Again("serialization failure"),
+            SqlState::T_R_DEADLOCK_DETECTED => Failure::Again("deadlock"),
+            SqlState::LOCK_NOT_AVAILABLE => Failure::Locked,
+            SqlState::OUT_OF_MEMORY => Failure::Again("the server has no room for more locks"),
+            SqlState::UNIQUE_VIOLATION => Failure::Stale,
+            SqlState::QUERY_CANCELED => Failure::Again("it took the server too long"),
+            SqlState::READ_ONLY_SQL_TRANSACTION => {
+                Failure::Lost(unreachable("it is a standby, or takes no writes"))
+            }
+            SqlState::DISK_FULL => failed(Code::StoreFailed, "the server's disk is full"),
+            SqlState::INSUFFICIENT_PRIVILEGE => {
+                failed(Code::StoreFailed, "the role may not do this; it must own the schema")
+            }
+            SqlState::UNDEFINED_TABLE | SqlState::UNDEFINED_COLUMN | SqlState::INVALID_SCHEMA_NAME => {
+                failed(Code::StoreForeign, "its tables are not there any more")
+            }
+            // 08 connection exception, 57P shutting down or starting up, 53300 too many
+            // connections, 28 and 3D wrong credentials or no such database, 25P03 idle for too
+            // long in a transaction.
+            ref other if is_lost(other.code()) => Failure::Lost(unreachable(words(other.code()))),
+            ref other => failed(Code::StoreFailed, &format!("the server answered {}", other.code())),
+        }
+    }
+}
+
+fn is_lost(state: &str) -> bool {
+    state.starts_with("08")
+        || state.starts_with("57P")
+        || state.starts_with("28")
+        || state.starts_with("3D")
+        || matches!(state, "53300" | "25P03" | "25P04" | "XX000" | "58030")
+}
+
+fn words(state: &str) -> String {
+    let what = match state {
+        "57P01" | "57P02" => "it is shutting down",
+        "57P03" => "it is starting up",
+        "53300" => "it has no connection left",
+        "25P03" => "a transaction was left open for too long",
+        _ if state.starts_with("28") => "it refuses the user or password",
+        _ if state.starts_with("3D") => "it has no such database",
+        _ => return format!("it answered {state}"),
+    };
+    what.to_owned()
+}
+
+pub(super) fn unreachable(what: impl Into<String>) -> StoreError {
+    StoreError::with(Code::StoreUnreachable, what)
+}
+
+impl Failure {
+    /// The failure as whoever asked is told.
+    pub(super) fn told(self) -> StoreError {
+        match self {
+            Failure::Again(what) => StoreError::with(Code::StoreBusy, what),
+            Failure::Locked => StoreError::new(Code::StoreBusy),
+            Failure::Stale => StoreError::with(Code::Internal, "it was decided on a row that had changed"),
+            Failure::Lost(error) | Failure::Failed(error) => error,
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! One connection: statements out, results in.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Row};
+
+use super::failure::{Failure, unreachable};
+use super::statements::Statements;
+use super::wait::wait_for;
+
+/// Longer than the server gives a statement: whoever has not answered by then is
+/// not there.
+const ANSWER: Duration = Duration::from_secs(15);
+
+/// A parameter with its type, so that the server need not be asked for it.
+pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
+
+/// One connection. What is sent together, by futures that are polled together, is
+/// answered in one round trip.
+pub(super) struct Link {
+    client: Client,
+    pub(super) sql: Arc<Statements>,
+}
+
+impl Link {
+    pub(super) fn new(client: Client, sql: Arc<Statements>) -> Link {
+        Link { client, sql }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Waits for what was sent. After a failure to answer the connection is not to
+    /// be used again.
+    pub(super) fn wait<T>(&self, sent: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        wait_for(ANSWER, sent).unwrap_or_else(|| Err(Failure::Lost(unreachable("it does not answer"))))
+    }
+
+    /// The rows of a query.
+    pub(super) async fn rows(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Failure> {
+        Ok(self.client.query_typed(sql, parameters).await?)
+    }
+
+    /// The rows of a query, or nothing sent and none where it is for nothing.
+    pub(super) async fn rows_for(
+        &self,
+        is_wanted: bool,
+        sql: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, Failure> {
+        if is_wanted { self.rows(sql, parameters).await } else { Ok(Vec::new()) }
+    }
+
+    /// Changes so many rows, neither more nor fewer; for none nothing is sent.
+    pub(super) async fn change(
+        &self,
+        rows: usize,
+        sql: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<(), Failure> {
+        if rows == 0 {
+            return Ok(());
+        }
+        match self.client.execute_typed(sql, parameters).await? {
+            changed if changed == rows as u64 => Ok(()),
+            // What it was decided on is not there any more.
+            _ => Err(Failure::Stale),
+        }
+    }
+
+    /// Statements without results.
+    pub(super) async fn run(&self, sql: &str) -> Result<(), Failure> {
+        Ok(self.client.batch_execute(sql).await?)
+    }
+}

@@ -1,0 +1,130 @@
+//! Connections that read.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::connect::Connector;
+use super::failure::Failure;
+use super::link::Link;
+use super::lock::{Numbers, of_schema};
+use super::reading::PostgresSnapshot;
+use super::schema;
+use super::sequencer::sequence;
+use super::statements::BEGIN_READING;
+use super::writer::Behind;
+use crate::error::StoreError;
+use crate::read::{Readers, Snapshot};
+
+/// Idle connections kept; more are made when needed and closed after use.
+const IDLE: usize = 2;
+
+/// Connections of one tenant that only read.
+pub(crate) struct Pool {
+    connector: Connector,
+    tenant: i32,
+    /// The locks of whoever gives the log its order.
+    numbers: [i64; 2],
+    /// Whether this process has committed what is not in the log yet; nothing of a
+    /// store that is only read.
+    behind: Option<Behind>,
+    idle: Mutex<Idle>,
+}
+
+#[derive(Default)]
+struct Idle {
+    links: Vec<Link>,
+    closed: bool,
+}
+
+impl Pool {
+    pub(crate) fn new(
+        connector: Connector,
+        (tenant, tenant_id): (i32, [u8; 16]),
+        behind: Option<Behind>,
+    ) -> Pool {
+        let schema = connector.url.schema.as_str();
+        let numbers = [of_schema(schema), Numbers::new(schema, tenant_id).sequencer()];
+        Pool { connector, tenant, numbers, behind, idle: Mutex::default() }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Idle> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn link(&self) -> Result<Link, Failure> {
+        let idle = self.idle().links.pop().filter(|link| !link.is_closed());
+        idle.map_or_else(|| self.connector.connect(), Ok)
+    }
+
+    pub(super) fn give_back(&self, link: Link) {
+        let mut idle = self.idle();
+        if !idle.closed && idle.links.len() < IDLE && !link.is_closed() {
+            idle.links.push(link);
+        }
+    }
+
+    /// What this process was told is committed is in the log when it looks there.
+    fn catch_up(&self, link: &Link) -> Result<(), Failure> {
+        let Some(behind) = self.behind.as_ref().filter(|behind| behind.swap(false, Ordering::AcqRel)) else {
+            return Ok(());
+        };
+        let sequenced = link.wait(sequence(link, self.tenant, self.numbers));
+        if sequenced.is_err() {
+            behind.store(true, Ordering::Release);
+        }
+        sequenced
+    }
+
+    /// A picture, on a connection that may have been idle for long. A server that was
+    /// started again has forgotten the connection, which is no fault.
+    fn open(&self) -> Result<PostgresSnapshot<'_>, Failure> {
+        let link = self.link()?;
+        self.catch_up(&link)?;
+        link.wait(async {
+            link.run(BEGIN_READING).await?;
+            // The first statement takes the picture.
+            let rows = link.rows(&link.sql.migrations, &[]).await?;
+            let version =
+                rows.last().map_or(Ok(0), |row| crate::columns::integer(row, 0, "schema_migrations.id"))?;
+            Ok(schema::check_version(version)?)
+        })?;
+        Ok(PostgresSnapshot::new(self, link, self.tenant))
+    }
+}
+
+impl Readers for Arc<Pool> {
+    fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, StoreError> {
+        let opened = match self.open() {
+            Err(Failure::Lost(_) | Failure::Again(_) | Failure::Locked | Failure::Stale) => self.open(),
+            opened => opened,
+        };
+        Ok(Box::new(opened.map_err(Failure::told)?))
+    }
+
+    fn unsafe_settings(&self) -> Result<Vec<String>, StoreError> {
+        let link = self.link().map_err(Failure::told)?;
+        let server = self.connector.server(&link).map_err(Failure::told)?;
+        let mut faults = Vec::new();
+        if !server.fsync {
+            faults.push("fsync is off".to_owned());
+        }
+        if !server.full_page_writes {
+            faults.push("full_page_writes is off, which only some file systems make up for".to_owned());
+        }
+        if server.standbys > 0 && !server.synchronous {
+            faults.push(
+                "commits do not wait for a standby (synchronous_standby_names is empty), so one that takes over \
+                 may lack what was acknowledged"
+                    .to_owned(),
+            );
+        }
+        self.give_back(link);
+        Ok(faults)
+    }
+
+    fn close(&self) {
+        let mut idle = self.idle();
+        idle.closed = true;
+        idle.links.clear();
+    }
+}

@@ -1,0 +1,130 @@
+//! The order of the log, given to what has been committed.
+//!
+//! A commit that finds the sequencer's lock free appends what others have left
+//! and then its own events. One that does not leaves its own, for the next.
+
+use futures_util::future::join3;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use super::failure::Failure;
+use super::link::Link;
+use super::statements::{BEGIN, WAIT_FOR_LOCKS};
+use crate::columns::{Columns, integer};
+use crate::raw::Misshapen;
+
+/// Commits that are appended at once at most.
+const AT_ONCE: i64 = 1024;
+
+/// Where an event stands in its stream, and its moment, by which those of several
+/// commits are put in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) at: i64,
+    pub(super) stream: i64,
+    pub(super) sequence: i64,
+}
+
+/// What others have left, for whoever holds the sequencer's lock.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    ids: Vec<i64>,
+    pub(super) places: Vec<Place>,
+    /// Whether that is all of it: then this commit's own events may follow.
+    pub(super) is_all: bool,
+}
+
+impl Left {
+    /// Reads `unsequenced`.
+    pub(super) fn read(rows: &[Row]) -> Result<Left, Misshapen> {
+        let mut left = Left { is_all: (rows.len() as i64) < AT_ONCE, ..Left::default() };
+        for row in rows {
+            left.ids.push(integer(row, 0, "unsequenced.id")?);
+            let bytes = row.bytes(1).ok_or(Misshapen("unsequenced.events"))?;
+            left.places.extend(bytes.chunks_exact(24).map(|place| {
+                let number = |at: usize| {
+                    let mut eight = [0; 8];
+                    eight.copy_from_slice(&place[at..at + 8]);
+                    i64::from_be_bytes(eight)
+                };
+                Place { at: number(0), stream: number(8), sequence: number(16) }
+            }));
+        }
+        left.places.sort_unstable();
+        Ok(left)
+    }
+
+    /// The query that finds it.
+    pub(super) async fn find(link: &Link, is_wanted: bool, tenant: i32) -> Result<Vec<Row>, Failure> {
+        let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
+            [(&tenant, Type::INT4), (&AT_ONCE, Type::INT8)];
+        link.rows_for(is_wanted, &link.sql.unsequenced, &parameters).await
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// Takes it away, as it is appended.
+    pub(super) async fn delete(&self, link: &Link, tenant: i32) -> Result<(), Failure> {
+        let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
+            [(&tenant, Type::INT4), (&self.ids, Type::INT8_ARRAY)];
+        link.change(self.ids.len(), &link.sql.delete_unsequenced, &parameters).await
+    }
+}
+
+/// Events as a commit leaves them for the sequencer.
+pub(super) fn packed(places: &[Place]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(places.len() * 24);
+    for place in places {
+        for number in [place.at, place.stream, place.sequence] {
+            bytes.extend(number.to_be_bytes());
+        }
+    }
+    bytes
+}
+
+/// Appends these behind a position.
+pub(super) async fn append(link: &Link, tenant: i32, newest: i64, places: &[Place]) -> Result<(), Failure> {
+    let streams: Vec<i64> = places.iter().map(|place| place.stream).collect();
+    let sequences: Vec<i64> = places.iter().map(|place| place.sequence).collect();
+    let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 4] = [
+        (&tenant, Type::INT4),
+        (&newest, Type::INT8),
+        (&streams, Type::INT8_ARRAY),
+        (&sequences, Type::INT8_ARRAY),
+    ];
+    link.change(places.len(), &link.sql.insert_log, &parameters).await
+}
+
+/// Appends everything that has been left, in transactions of its own.
+pub(super) async fn sequence(link: &Link, tenant: i32, numbers: [i64; 2]) -> Result<(), Failure> {
+    loop {
+        link.run(BEGIN).await?;
+        match once(link, tenant, numbers).await {
+            Ok(true) => {}
+            done => {
+                let rolled_back = link.run("ROLLBACK").await;
+                return done.and(rolled_back);
+            }
+        }
+    }
+}
+
+/// One transaction of it; `false` where there is nothing to do.
+async fn once(link: &Link, tenant: i32, [schema, sequencer]: [i64; 2]) -> Result<bool, Failure> {
+    let (numbers, alone) = (vec![schema, sequencer], vec![false, true]);
+    link.rows(WAIT_FOR_LOCKS, &[(&numbers, Type::INT8_ARRAY), (&alone, Type::BOOL_ARRAY)]).await?;
+    let (rows, newest) =
+        (Left::find(link, true, tenant).await?, link.rows(&link.sql.newest, &[(&tenant, Type::INT4)]).await?);
+    let left = Left::read(&rows)?;
+    if left.is_empty() {
+        return Ok(false);
+    }
+    let newest = newest.first().map_or(Ok(0), |row| integer(row, 0, "log.position"))?;
+    let (appended, deleted, committed) =
+        join3(append(link, tenant, newest, &left.places), left.delete(link, tenant), link.run("COMMIT"))
+            .await;
+    appended.and(deleted).and(committed)?;
+    Ok(true)
+}

@@ -1,0 +1,231 @@
+//! Every statement, in one place. `@` stands for the schema.
+//!
+//! None depends on the session: each names its schema, and none is prepared
+//! under a name.
+
+/// A statement's text with the schema in it.
+macro_rules! statements {
+    ($($(#[$doc:meta])* $name:ident = $sql:expr;)*) => {
+        /// The statements of one schema.
+        #[derive(Debug)]
+        pub(super) struct Statements {
+            $($(#[$doc])* pub(super) $name: String,)*
+        }
+
+        impl Statements {
+            pub(super) fn new(schema: &str) -> Statements {
+                Statements { $($name: in_schema($sql, schema),)* }
+            }
+        }
+    };
+}
+
+/// A text with `@` replaced by the schema's name, quoted.
+pub(super) fn in_schema(sql: &str, schema: &str) -> String {
+    sql.replace('@', &format!("\"{schema}\""))
+}
+
+/// What begins a transaction that writes: whatever the server's settings are.
+pub(super) const BEGIN: &str = "\
+    BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = '2s'; \
+    SET LOCAL statement_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5s'; \
+    SET LOCAL synchronous_commit = on";
+
+/// What begins a transaction that only reads, at one moment.
+pub(super) const BEGIN_READING: &str = "\
+    BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = '60s'; \
+    SET LOCAL idle_in_transaction_session_timeout = '60s'";
+
+/// Tries locks: number, and whether alone.
+pub(super) const TRY_LOCKS: &str = "\
+    SELECT CASE WHEN alone THEN pg_try_advisory_xact_lock(number) \
+                ELSE pg_try_advisory_xact_lock_shared(number) END \
+    FROM unnest($1::int8[], $2::bool[]) AS lock(number, alone)";
+
+/// Waits for locks, in this order.
+pub(super) const WAIT_FOR_LOCKS: &str = "\
+    SELECT CASE WHEN alone THEN pg_advisory_xact_lock(number)::text \
+                ELSE pg_advisory_xact_lock_shared(number)::text END \
+    FROM unnest($1::int8[], $2::bool[]) AS lock(number, alone)";
+
+/// What a server says of itself.
+pub(super) const SERVER: &str = "\
+    SELECT current_setting('server_version_num')::int8, current_setting('fsync'), \
+           current_setting('full_page_writes'), pg_is_in_recovery(), \
+           current_setting('server_encoding'), current_setting('synchronous_standby_names'), \
+           (SELECT count(*) FROM pg_catalog.pg_stat_replication), \
+           (extract(epoch FROM clock_timestamp()) * 1000000)::int8";
+
+/// Columns of an event, in the order `columns::event` reads them.
+macro_rules! event {
+    ($from:literal) => {
+        concat!(
+            "SELECT coalesce(l.position, 9223372036854775807), e.sequence, e.kind, e.at, e.command, e.part, e.of, e.refs, e.data, e.sealed, \
+                    e.salt, e.seal, e.hash, s.kind, s.name ",
+            $from
+        )
+    };
+}
+
+/// Keys of one index of a tenant.
+macro_rules! keys {
+    ($rest:literal) => {
+        concat!(
+            "SELECT k.key, s.kind, s.name, k.sequence FROM @.keys k JOIN @.streams s ON s.id = k.stream \
+             WHERE k.tenant = $1 AND k.index = $2 ",
+            $rest
+        )
+    };
+}
+
+statements! {
+    /// Of each transaction: the time, the schema's version, the tenant's id and the
+    /// newest position of its log, all as they are once the locks are held.
+    facts = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8,
+                    (SELECT max(id) FROM @.schema_migrations)::int8,
+                    (SELECT tenant_id FROM @.tenants WHERE id = $1),
+                    coalesce((SELECT position FROM @.log WHERE tenant = $1 ORDER BY position DESC LIMIT 1), 0)";
+    /// What commits have left for the sequencer.
+    unsequenced = "SELECT id, events FROM @.unsequenced WHERE tenant = $1 ORDER BY id LIMIT $2";
+    /// Rows of streams.
+    streams = "SELECT s.kind, s.name, s.id, s.sequence, s.head, s.open, s.private
+               FROM unnest($2::int2[], $3::bytea[]) AS wanted(kind, name)
+               JOIN @.streams s ON s.tenant = $1 AND s.kind = wanted.kind AND s.name = wanted.name";
+    /// Ranges of keys with one limit.
+    ranges = "SELECT r.n, k.key, k.kind, k.name
+              FROM unnest($2::int4[], $3::int2[], $4::bytea[], $5::bytea[]) AS r(n, index, low, high)
+              CROSS JOIN LATERAL (
+                  SELECT k.key, k.stream, s.kind, s.name FROM @.keys k JOIN @.streams s ON s.id = k.stream
+                  WHERE k.tenant = $1 AND k.index = r.index AND k.key >= r.low AND k.key <= r.high
+                  ORDER BY k.key, k.stream LIMIT $6
+              ) AS k ORDER BY r.n, k.key, k.stream";
+    /// Texts beside events.
+    payloads = "SELECT s.kind, s.name, p.sequence, p.salt, p.text
+                FROM unnest($2::int2[], $3::bytea[], $4::int8[]) AS wanted(kind, name, sequence)
+                JOIN @.streams s ON s.tenant = $1 AND s.kind = wanted.kind AND s.name = wanted.name
+                JOIN @.payloads p ON p.stream = s.id AND p.sequence = wanted.sequence";
+    /// The newest event under a key.
+    event_of_key = "SELECT s.kind, s.name, k.sequence FROM @.keys k JOIN @.streams s ON s.id = k.stream
+                    WHERE k.tenant = $1 AND k.index = $2 AND k.key = $3 ORDER BY k.stream DESC LIMIT 1";
+    /// A caller's own row.
+    own = "SELECT value FROM @.own_rows WHERE tenant = $1 AND key = $2";
+    /// The next thousand numbers of streams.
+    block = "SELECT nextval('@.stream_blocks')";
+
+    /// New streams.
+    insert_streams = "INSERT INTO @.streams (id, tenant, kind, name, sequence, head, open, private)
+                      SELECT id, $1, kind, name, sequence, head, open, private
+                      FROM unnest($2::int8[], $3::int2[], $4::bytea[], $5::int8[], $6::bytea[], $7::bytea[], $8::bytea[])
+                           AS new(id, kind, name, sequence, head, open, private)";
+    /// Streams that changed.
+    update_streams = "UPDATE @.streams AS s
+                      SET sequence = new.sequence, head = new.head, open = new.open, private = new.private
+                      FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::bytea[], $5::bytea[], $6::bytea[])
+                           AS new(id, before, sequence, head, open, private)
+                      WHERE s.id = new.id AND s.sequence = new.before";
+    /// Events.
+    insert_events = "INSERT INTO @.events
+                       (stream, sequence, kind, at, command, part, of, refs, data, sealed, salt, seal, hash)
+                     SELECT * FROM unnest($1::int8[], $2::int8[], $3::int2[], $4::int8[], $5::bytea[], $6::int4[],
+                       $7::int4[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bytea[], $12::bytea[], $13::bytea[])";
+    /// Places of the log.
+    insert_log = "INSERT INTO @.log (tenant, position, stream, sequence)
+                  SELECT $1, $2::int8 + n, stream, sequence
+                  FROM unnest($3::int8[], $4::int8[]) WITH ORDINALITY AS new(stream, sequence, n)";
+    /// A commit's events for the sequencer.
+    insert_unsequenced = "INSERT INTO @.unsequenced (tenant, events) VALUES ($1, $2)";
+    /// What has been appended to the log.
+    delete_unsequenced = "DELETE FROM @.unsequenced WHERE tenant = $1 AND id = ANY($2)";
+    /// Texts beside events.
+    insert_payloads = "INSERT INTO @.payloads (stream, sequence, salt, text)
+                       SELECT * FROM unnest($1::int8[], $2::int8[], $3::bytea[], $4::bytea[])";
+    /// Keys that are no more.
+    delete_keys = "DELETE FROM @.keys AS k USING unnest($2::int2[], $3::bytea[], $4::int8[]) AS old(index, key, stream)
+                   WHERE k.tenant = $1 AND k.index = old.index AND k.key = old.key AND k.stream = old.stream";
+    /// New keys.
+    insert_keys = "INSERT INTO @.keys (tenant, index, key, stream, sequence)
+                   SELECT $1, * FROM unnest($2::int2[], $3::bytea[], $4::int8[], $5::int8[])";
+    /// A caller's own rows.
+    put_own = "INSERT INTO @.own_rows (tenant, key, value) SELECT $1, * FROM unnest($2::text[], $3::bytea[])
+               ON CONFLICT (tenant, key) DO UPDATE SET value = excluded.value";
+    /// A caller's own rows that are no more.
+    delete_own = "DELETE FROM @.own_rows WHERE tenant = $1 AND key = ANY($2)";
+    /// The command that recorded an event, and the event's hash.
+    recorded = "SELECT command, hash FROM @.events WHERE stream = $1 AND sequence = $2";
+
+    /// The tenant of a name.
+    tenant = "SELECT id, tenant_id, blinding_key, owner FROM @.tenants WHERE tenant = $1";
+    /// A new tenant.
+    insert_tenant = "INSERT INTO @.tenants (tenant, owner, tenant_id, blinding_key, created_at)
+                     VALUES ($1, $2, $3, $4, $5) RETURNING id";
+    /// Anything recorded, for whatever tenant.
+    any_stream = "SELECT id FROM @.streams LIMIT 1";
+    /// The migrations that were applied.
+    migrations = "SELECT id::int8, name FROM @.schema_migrations ORDER BY id";
+    /// A migration that was applied.
+    insert_migration = "INSERT INTO @.schema_migrations (id, name, applied_at) VALUES ($1, $2, $3)";
+
+    /// A stream's number.
+    stream_id = "SELECT id FROM @.streams WHERE tenant = $1 AND kind = $2 AND name = $3";
+    /// A stream's row.
+    stream = "SELECT sequence, head, open, private FROM @.streams WHERE tenant = $1 AND kind = $2 AND name = $3";
+    /// The tenant's streams, one after another.
+    all_streams = "SELECT kind, name FROM @.streams WHERE tenant = $1 AND (kind, name) > ($2, $3)
+                   ORDER BY kind, name LIMIT $4";
+    /// A stream's events; those that the sequencer has not met yet stand at the
+    /// highest integer.
+    events = event!("FROM @.streams s JOIN @.events e ON e.stream = s.id
+                     LEFT JOIN @.log l ON l.stream = e.stream AND l.sequence = e.sequence
+                     WHERE s.tenant = $1 AND s.kind = $2 AND s.name = $3 AND e.sequence >= $4
+                     ORDER BY e.sequence LIMIT $5");
+    /// The tenant's events in the order of the log.
+    log = event!("FROM @.log l JOIN @.events e ON e.stream = l.stream AND e.sequence = l.sequence
+                  JOIN @.streams s ON s.id = e.stream
+                  WHERE l.tenant = $1 AND l.position > $2 ORDER BY l.position LIMIT $3");
+    /// The newest position.
+    newest = "SELECT position FROM @.log WHERE tenant = $1 ORDER BY position DESC LIMIT 1";
+    /// The text beside an event.
+    payload = "SELECT p.salt, p.text FROM @.streams s JOIN @.payloads p ON p.stream = s.id
+               WHERE s.tenant = $1 AND s.kind = $2 AND s.name = $3 AND p.sequence = $4";
+    /// The first page of keys, oldest first.
+    oldest = keys!("AND k.key BETWEEN $3 AND $4 ORDER BY k.key, k.stream LIMIT $5");
+    /// What comes after a key and stream, oldest first.
+    oldest_after = keys!("AND (k.key, k.stream) > ($3, $6) AND k.key <= $4 ORDER BY k.key, k.stream LIMIT $5");
+    /// The first page of keys, newest first.
+    newest_first = keys!("AND k.key BETWEEN $3 AND $4 ORDER BY k.key DESC, k.stream DESC LIMIT $5");
+    /// What comes after a key and stream, newest first.
+    newest_after = keys!("AND (k.key, k.stream) < ($4, $6) AND k.key >= $3 ORDER BY k.key DESC, k.stream DESC LIMIT $5");
+    /// How much there is.
+    counts = "SELECT (SELECT count(*) FROM @.streams WHERE tenant = $1),
+                     (SELECT count(*) FROM @.events e JOIN @.streams s ON s.id = e.stream WHERE s.tenant = $1),
+                     (SELECT count(*) FROM @.keys WHERE tenant = $1),
+                     (SELECT count(*) FROM @.payloads p JOIN @.streams s ON s.id = p.stream WHERE s.tenant = $1)";
+
+    /// The tenant's own owner.
+    owner = "SELECT owner FROM @.tenants WHERE id = $1";
+    /// Numbers of streams.
+    ordinals = "SELECT id FROM @.streams WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3";
+    /// All of some streams: the columns of an event, then those of its stream and of
+    /// its payload.
+    wholes = "SELECT coalesce(l.position, 9223372036854775807), e.sequence, e.kind, e.at, e.command, e.part, e.of, e.refs,
+                     e.data, e.sealed, e.salt, e.seal, e.hash, s.kind, s.name,
+                     s.id, s.sequence, s.head, s.open, s.private, p.salt, p.text, e.stream IS NOT NULL
+              FROM @.streams s
+              LEFT JOIN @.events e ON e.stream = s.id
+                   AND e.sequence > (CASE WHEN s.id = $2 THEN $4 ELSE -9223372036854775808 END)
+              LEFT JOIN @.log l ON l.stream = e.stream AND l.sequence = e.sequence
+              LEFT JOIN @.payloads p ON p.stream = e.stream AND p.sequence = e.sequence
+              WHERE s.tenant = $1 AND s.id BETWEEN $2 AND $3
+              ORDER BY s.id, e.sequence LIMIT $5";
+    /// Places of the log as they are.
+    entries = "SELECT l.position, e.sequence, e.at, e.command, e.part, e.of, s.kind, s.name, l.stream, e.hash, s.tenant
+               FROM @.log l LEFT JOIN @.events e ON e.stream = l.stream AND e.sequence = l.sequence
+               LEFT JOIN @.streams s ON s.id = l.stream
+               WHERE l.tenant = $1 AND l.position > $2 ORDER BY l.position LIMIT $3";
+    /// All keys, one after another.
+    all_keys = "SELECT index, key, stream, sequence FROM @.keys
+                WHERE tenant = $1 AND (index, key, stream) > ($2, $3, $4)
+                ORDER BY index, key, stream LIMIT $5";
+    /// One key.
+    key = "SELECT sequence FROM @.keys WHERE tenant = $1 AND index = $2 AND key = $3 AND stream = $4";
+}

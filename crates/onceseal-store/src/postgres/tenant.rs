@@ -1,0 +1,102 @@
+//! The tenant as a database has it.
+
+use onceseal_core::code::Code;
+use onceseal_core::hash::BlindingKey;
+use onceseal_core::stream::Tenant;
+use tokio_postgres::types::Type;
+
+use super::connect::Connector;
+use super::failure::Failure;
+use super::link::Link;
+use super::schema::{self, Found};
+use super::statements::BEGIN;
+use crate::columns;
+use crate::error::StoreError;
+use crate::parts::fill;
+
+/// A tenant as a database has it.
+pub(crate) struct Founded {
+    /// Its number.
+    pub(crate) row: i32,
+    pub(crate) tenant: Tenant,
+    /// Whoever made it.
+    pub(crate) owner: Option<String>,
+}
+
+impl Connector {
+    /// Brings the database to this program's schema and finds or makes the tenant,
+    /// which `owner` then owns. Also the server's clock.
+    pub(crate) fn found(&self, tenant: &str, owner: Option<&str>) -> Result<(Founded, i64), StoreError> {
+        let link = self.connect().map_err(Failure::told)?;
+        let now = self.server(&link).map_err(Failure::told)?.clock_us;
+        schema::migrate(self, &link, now).map_err(Failure::told)?;
+        let founded = match find(&link, tenant).map_err(Failure::told)? {
+            Some(founded) => founded,
+            None => self.make(&link, tenant, owner, now)?,
+        };
+        Ok((founded, now))
+    }
+
+    /// The tenant, if the database has it; changes nothing. Also the server's clock.
+    pub(crate) fn find(&self, tenant: &str) -> Result<Option<(Founded, i64)>, StoreError> {
+        let link = self.connect().map_err(Failure::told)?;
+        let now = self.server(&link).map_err(Failure::told)?.clock_us;
+        match link.wait(schema::look(&link, &self.url.schema)).map_err(Failure::told)? {
+            Found::Empty => Ok(None),
+            Found::Ours(_) => Ok(find(&link, tenant).map_err(Failure::told)?.map(|founded| (founded, now))),
+        }
+    }
+
+    fn make(&self, link: &Link, name: &str, owner: Option<&str>, now: i64) -> Result<Founded, StoreError> {
+        let (mut id, mut key) = ([0; 16], [0; 32]);
+        fill(&mut id)?;
+        fill(&mut key)?;
+        let parameters: [super::link::Parameter<'_>; 5] = [
+            (&name, Type::TEXT),
+            (&owner, Type::TEXT),
+            (&&id[..], Type::BYTEA),
+            (&&key[..], Type::BYTEA),
+            (&now, Type::INT8),
+        ];
+        let made = link.wait(async {
+            // Durable whatever the server's own setting is.
+            link.run(BEGIN).await?;
+            let rows = link.rows(&link.sql.insert_tenant, &parameters).await;
+            let committed = link.run("COMMIT").await;
+            let rows = rows?;
+            committed.map(|()| rows)
+        });
+        match made {
+            Ok(rows) => {
+                let row = rows.first().and_then(|row| row.try_get(0).ok());
+                let row = row.ok_or_else(|| StoreError::new(Code::Internal))?;
+                let tenant = Tenant { name: name.to_owned(), id, key: BlindingKey(key) };
+                Ok(Founded { row, tenant, owner: owner.map(str::to_owned) })
+            }
+            // Another made it at the same moment.
+            Err(Failure::Stale) => find(link, name)
+                .map_err(Failure::told)?
+                .ok_or_else(|| StoreError::with(Code::StoreBusy, "the tenant is being made")),
+            Err(failure) => Err(failure.told()),
+        }
+    }
+}
+
+/// The tenant of this name, if it is there.
+///
+/// The default tenant may not be gone from a database that has been written to:
+/// what was recorded for it would be forgotten under another key.
+fn find(link: &Link, name: &str) -> Result<Option<Founded>, Failure> {
+    let rows = link.wait(link.rows(&link.sql.tenant, &[(&name, Type::TEXT)]))?;
+    let Some(row) = rows.first() else {
+        if name == Tenant::DEFAULT && !link.wait(link.rows(&link.sql.any_stream, &[]))?.is_empty() {
+            let what = "it has been written to and has no default tenant; restore it, or set `tenant`";
+            return Err(StoreError::with(Code::StoreForeign, what).into());
+        }
+        return Ok(None);
+    };
+    let id = columns::bytes(row, 1, "tenants.tenant_id")?;
+    let key = BlindingKey(columns::bytes(row, 2, "tenants.blinding_key")?);
+    let tenant = Tenant { name: name.to_owned(), id, key };
+    Ok(Some(Founded { row: row.try_get(0)?, tenant, owner: row.try_get(3)? }))
+}

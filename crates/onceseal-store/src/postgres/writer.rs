@@ -1,0 +1,198 @@
+//! A lane: one connection, one transaction per batch.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use onceseal_core::code::Code;
+use onceseal_core::lock::{Hold, Locks};
+use tokio_postgres::types::Type;
+
+use super::connect::Connector;
+use super::failure::Failure;
+use super::link::{Link, Parameter};
+use super::lock::{Numbers, of_schema};
+use super::statements::{BEGIN, WAIT_FOR_LOCKS};
+use super::transaction::{Commit, Lane, Transaction, Unsaved};
+use crate::backend::{Backend, Fault, Work};
+use crate::columns;
+use crate::error::StoreError;
+use crate::time::BatchClock;
+
+/// A batch is tried for so long, and what became of a commit is looked for.
+const BOUND: Duration = Duration::from_secs(10);
+/// Before the next attempt to connect: at first, and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+
+/// Whether commits of this process wait for the sequencer.
+pub(super) type Behind = Arc<AtomicBool>;
+
+/// One lane of one tenant.
+pub(crate) struct PostgresBackend {
+    connector: Connector,
+    link: Option<Link>,
+    lane: Lane,
+    behind: Behind,
+}
+
+impl PostgresBackend {
+    /// A lane; one that `waits` waits for the locks of its first command.
+    pub(crate) fn new(
+        connector: Connector,
+        (tenant, tenant_id): (i32, [u8; 16]),
+        clock: BatchClock,
+        waits: bool,
+        behind: Behind,
+    ) -> PostgresBackend {
+        let schema = connector.url.schema.as_str();
+        let (numbers, schema) = (Numbers::new(schema, tenant_id), of_schema(schema));
+        let lane = Lane { numbers, schema, tenant, tenant_id, clock, waits, ids: 0..0 };
+        PostgresBackend { connector, link: None, lane, behind }
+    }
+
+    fn attempt(&mut self, work: &mut Work<'_>, waits: bool) -> Result<(), Attempt> {
+        let link = match self.link.take().filter(|link| !link.is_closed()) {
+            Some(link) => link,
+            None => self.connector.connect()?,
+        };
+        let mut transaction = Transaction::new(&link, &mut self.lane, waits);
+        let changes = match work(&mut transaction) {
+            Ok(changes) => changes,
+            Err(error) => {
+                let failure = transaction.failure.take().unwrap_or(Failure::Failed(error));
+                self.link = end(link, &failure);
+                return Err(failure.into());
+            }
+        };
+        let Some(changes) = changes else {
+            if transaction.has_begun() {
+                // One that cannot be rolled back ends with its connection.
+                self.link = link.wait(link.run("ROLLBACK")).is_ok().then_some(link);
+            } else {
+                self.link = Some(link);
+            }
+            return Ok(());
+        };
+        match transaction.save(&changes) {
+            Ok(saved) => {
+                if let Some(last) = saved.last {
+                    self.connector.committed(last);
+                }
+                if !saved.is_sequenced {
+                    self.behind.store(true, Ordering::Release);
+                }
+                self.link = Some(link);
+                Ok(())
+            }
+            Err(Unsaved::Before(failure)) => {
+                self.link = end(link, &failure);
+                Err(failure.into())
+            }
+            Err(Unsaved::Unknown { error, commit }) => {
+                let held = transaction.held().clone();
+                Err(Attempt::Unknown { error, commit, held })
+            }
+        }
+    }
+
+    /// Whether a commit without an answer took place: under the same locks, which its
+    /// transaction holds as long as it has not ended.
+    fn look(&mut self, commit: &Commit, held: &Locks) -> Result<bool, Failure> {
+        let link = self.connector.connect()?;
+        let held = self.lane.numbers.sorted(held);
+        let locks = [(self.lane.schema, Hold::Shared)].into_iter().chain(held);
+        let (numbers, alone): (Vec<i64>, Vec<bool>) =
+            locks.map(|(number, hold)| (number, hold == Hold::Exclusive)).unzip();
+        let found = link.wait(async {
+            link.run(BEGIN).await?;
+            link.rows(WAIT_FOR_LOCKS, &[(&numbers, Type::INT8_ARRAY), (&alone, Type::BOOL_ARRAY)]).await?;
+            let parameters: [Parameter<'_>; 2] =
+                [(&commit.stream, Type::INT8), (&commit.sequence, Type::INT8)];
+            let rows = link.rows(&link.sql.recorded, &parameters).await?;
+            link.run("ROLLBACK").await?;
+            Ok(rows)
+        })?;
+        let is_there = match found.first() {
+            Some(row) => columns::bytes(row, 0, "events.command")? == commit.command,
+            None => false,
+        };
+        self.link = Some(link);
+        Ok(is_there)
+    }
+}
+
+/// The connection, unless it is good for nothing more. What it has begun is rolled
+/// back.
+fn end(link: Link, failure: &Failure) -> Option<Link> {
+    match failure {
+        Failure::Lost(_) => None,
+        _ => link.wait(link.run("ROLLBACK")).is_ok().then_some(link),
+    }
+}
+
+/// Why an attempt did not come to its end.
+enum Attempt {
+    Failed(Failure),
+    /// COMMIT was not answered.
+    Unknown {
+        error: StoreError,
+        commit: Option<Box<Commit>>,
+        held: Locks,
+    },
+}
+
+impl From<Failure> for Attempt {
+    fn from(failure: Failure) -> Attempt {
+        Attempt::Failed(failure)
+    }
+}
+
+impl Backend for PostgresBackend {
+    fn batch(&mut self, work: &mut Work<'_>) -> Result<(), Fault> {
+        let until = Instant::now() + BOUND;
+        let mut waits = self.lane.waits;
+        let (mut pause, mut was_stale) = (PAUSES.0, false);
+        loop {
+            let failure = match self.attempt(work, waits) {
+                Ok(()) => return Ok(()),
+                Err(Attempt::Failed(failure)) => failure,
+                // Nobody but this transaction would tell, and a renewal is made again.
+                Err(Attempt::Unknown { error, commit: None, .. }) => Failure::Lost(error),
+                Err(Attempt::Unknown { error, commit: Some(commit), held }) => loop {
+                    match self.look(&commit, &held) {
+                        Ok(true) => {
+                            self.connector.committed(commit.last);
+                            self.behind.store(true, Ordering::Release);
+                            return Ok(());
+                        }
+                        Ok(false) => break Failure::Lost(error),
+                        Err(Failure::Failed(error)) if error.code() == Code::StoreWentBack => {
+                            return Err(Fault::Nothing(error));
+                        }
+                        Err(_) if Instant::now() < until => {
+                            std::thread::sleep(pause);
+                            pause = (pause * 2).min(PAUSES.1);
+                        }
+                        Err(_) => return Err(Fault::Unknown(StoreError::new(Code::CommitUnknown))),
+                    }
+                },
+            };
+            match failure {
+                // Others that share its lane are not held up twice.
+                Failure::Locked if waits => waits = false,
+                // Once it may be a lock that was lost; twice it is what is to be saved.
+                Failure::Stale if !was_stale => was_stale = true,
+                Failure::Again(_) | Failure::Locked if Instant::now() < until => {}
+                Failure::Lost(_) if Instant::now() < until => {
+                    std::thread::sleep(pause);
+                    pause = (pause * 2).min(PAUSES.1);
+                }
+                failure => return Err(Fault::Nothing(failure.told())),
+            }
+        }
+    }
+
+    fn accept_clock(&mut self) {
+        self.lane.clock.accept();
+    }
+}
