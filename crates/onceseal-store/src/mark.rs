@@ -80,12 +80,29 @@ impl KnownTenant {
         if marks.directory().starts_with(state) {
             return Err(MarkError::InsideState);
         }
-        let place = Hash::of(
-            "onceseal.mark.tenant.v1\n",
-            &[state.as_os_str().as_encoded_bytes(), b"\0", tenant.as_bytes()],
-        );
+        Ok(KnownTenant::at(marks, state.as_os_str().as_encoded_bytes(), tenant))
+    }
+
+    /// The same for a tenant of a store on a server, of which `identity` tells it
+    /// from others.
+    ///
+    /// # Errors
+    /// A directory that is not private to this account.
+    pub fn of_server(
+        surroundings: &Surroundings,
+        concessions: &Concessions,
+        setting: Option<&OsStr>,
+        identity: &str,
+        tenant: &str,
+    ) -> Result<KnownTenant, MarkError> {
+        let marks = Marks::judge(surroundings, concessions, setting)?;
+        Ok(KnownTenant::at(marks, identity.as_bytes(), tenant))
+    }
+
+    fn at(marks: Marks, store: &[u8], tenant: &str) -> KnownTenant {
+        let place = Hash::of("onceseal.mark.tenant.v1\n", &[store, b"\0", tenant.as_bytes()]);
         let path = marks.directory().join(format!("{}.tenant", record::hex(&place.0[..16])));
-        Ok(KnownTenant { marks, path })
+        KnownTenant { marks, path }
     }
 
     /// The id of the tenant that was seen here; `None` if none was.

@@ -85,6 +85,13 @@ impl ReadingParts {
         Ok(Some(ReadingParts { tenant, readers, clock: options.clock.clone() }))
     }
 
+    /// Whether a server has a tenant.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn is_on_server(url: &PostgresUrl, tenant: &str) -> Result<bool, StoreError> {
+        check_tenant(tenant)?;
+        Ok(postgres::Connector::new(url.clone())?.find(tenant)?.is_some())
+    }
+
     /// Those of the store at this address; `None` if nothing is recorded for the
     /// tenant.
     #[cfg(feature = "postgres")]

@@ -84,6 +84,15 @@ impl Store {
         ReadingParts::postgres(url, options)?.map(Store::reading).transpose()
     }
 
+    /// Whether the server at this address has this tenant; changes nothing.
+    ///
+    /// # Errors
+    /// As [`Parts::postgres`].
+    #[cfg(feature = "postgres")]
+    pub fn is_on_server(url: &PostgresUrl, tenant: &str) -> Result<bool, StoreError> {
+        ReadingParts::is_on_server(url, tenant)
+    }
+
     fn reading(parts: ReadingParts) -> Result<Store, StoreError> {
         let ReadingParts { tenant, readers, clock } = parts;
         let (closed, writer) = (AtomicBool::new(false), Writer::closed()?);

@@ -1,5 +1,6 @@
 //! `onceseal.yaml`: the policy, and settings of this program.
 
+mod address;
 mod file;
 
 use std::path::{Path, PathBuf};
@@ -11,6 +12,8 @@ use onceseal_core::run::Definition;
 
 use crate::operations::{Declared, ToolError};
 use crate::runs::{self, DefinedErrors};
+
+pub use address::StoreAddress;
 
 /// The file's name.
 pub const FILE: &str = "onceseal.yaml";
@@ -83,6 +86,8 @@ pub struct Settings {
     pub tenant: String,
     /// Keep everything in memory and forget it at the end.
     pub memory: bool,
+    /// The server that several hosts share; absent: a file of this host.
+    pub store: Option<StoreAddress>,
     /// Another directory for marks than the account's state home.
     pub mark: Option<PathBuf>,
     /// Id of a group that may write directories above the state.
@@ -98,6 +103,7 @@ impl Default for Settings {
         Settings {
             tenant: "default".to_owned(),
             memory: false,
+            store: None,
             mark: None,
             trust_group: None,
             force_filesystem: false,
@@ -215,7 +221,7 @@ impl Config {
     }
 }
 
-const KEYS: [&str; 6] = ["tenant", "memory", "mark", "trust_group", "force_filesystem", "state_in_project"];
+const KEYS: [&str; 7] = ["tenant", "memory", "store", "mark", "trust_group", "force_filesystem", "state_in_project"];
 
 fn take_settings(document: &mut Document) -> Result<Settings, ConfigError> {
     match document.take("settings") {
@@ -232,17 +238,21 @@ fn settings(object: &Object) -> Result<Settings, ConfigError> {
         match (name, value) {
             ("tenant", Value::Text(text)) => settings.tenant.clone_from(text),
             ("memory", Value::Bool(on)) => settings.memory = *on,
+            ("store", Value::Text(address)) => settings.store = Some(StoreAddress::parse(address)?),
             ("mark", Value::Text(path)) => settings.mark = Some(path.into()),
             ("trust_group", Value::Integer(id)) => {
                 settings.trust_group = Some(u32::try_from(*id).map_err(|_| wrong("a group id"))?);
             }
             ("force_filesystem", Value::Bool(on)) => settings.force_filesystem = *on,
             ("state_in_project", Value::Bool(on)) => settings.state_in_project = *on,
-            ("tenant" | "mark", _) => return Err(wrong("text")),
+            ("tenant" | "store" | "mark", _) => return Err(wrong("text")),
             ("trust_group", _) => return Err(wrong("a group id")),
             ("memory" | "force_filesystem" | "state_in_project", _) => return Err(wrong("true or false")),
             _ => return Err(ConfigError::Setting(unknown(name))),
         }
+    }
+    if settings.memory && settings.store.is_some() {
+        return Err(ConfigError::Setting("memory and store exclude each other; take one out".to_owned()));
     }
     Ok(settings)
 }

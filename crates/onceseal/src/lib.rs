@@ -35,6 +35,7 @@ pub mod render;
 pub mod runs;
 mod secrets;
 mod seen;
+mod site;
 mod sweep;
 pub mod views;
 mod watch;

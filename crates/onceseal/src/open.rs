@@ -11,16 +11,17 @@ use onceseal_core::code::Code;
 use onceseal_core::id::RootId;
 use onceseal_core::policy::ActivePolicy;
 use onceseal_store::clock::{Clock, SystemClock};
-use onceseal_store::mark::{KnownTenant, MarkFile};
-use onceseal_store::place::{Concessions, Database, Place, Surroundings};
+use onceseal_store::mark::MarkFile;
+use onceseal_store::place::{Concessions, Place, Surroundings};
 use onceseal_store::{Options, Store, StoreError};
 
-use crate::config::{Config, Settings};
+use crate::config::{Config, Settings, StoreAddress};
 use crate::control::{Control, Inner, blocking, owner};
 use crate::error::Error;
 use crate::keeper::Keeper;
 use crate::marking::Marking;
 use crate::seen::Seen;
+use crate::site::Site;
 use crate::sweep::Sweeper;
 use crate::watch::{Waiters, Watch};
 
@@ -38,13 +39,18 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// As this process is, with these settings.
+    /// As this process is, with these settings. `ONCESEAL_STORE` says which server
+    /// before they do.
     ///
     /// # Errors
-    /// A working directory that is gone.
-    pub fn new(settings: Settings) -> Result<Opening, Error> {
+    /// A working directory that is gone, or an address that cannot be used.
+    pub fn new(mut settings: Settings) -> Result<Opening, Error> {
         let here = std::env::current_dir().map_err(StoreError::from)?;
         let surroundings = Surroundings::of_process(here);
+        if let Some(address) = std::env::var_os("ONCESEAL_STORE") {
+            settings.store = Some(StoreAddress::parse(&address.to_string_lossy())?);
+            settings.memory = false;
+        }
         Ok(Opening { surroundings, settings, clock: Arc::new(SystemClock), sweep: true })
     }
 
@@ -81,26 +87,15 @@ impl Opening {
         Ok(Place::find(&self.surroundings, &self.concessions())?)
     }
 
-    /// The place of a store that exists; `None` if it was never written to.
-    pub(crate) fn existing_place(&self) -> Result<Option<Place>, Error> {
-        let place = self.place()?;
-        Ok(match place.expect_state()? {
-            Database::Present => Some(place),
-            Database::Missing | Database::New if self.known(&place)?.id()?.is_none() => None,
-            // It was written to, and has been emptied or removed since.
-            Database::Missing | Database::New => return Err(StoreError::new(Code::StoreWentBack).into()),
-        })
+    /// The site of a store that exists; `None` if it was never written to.
+    pub(crate) fn existing(&self) -> Result<Option<Site>, Error> {
+        let site = Site::find(self)?;
+        Ok(site.exists(self)?.then_some(site))
     }
 
     pub(crate) fn options(&self) -> Options {
         let (tenant, clock) = (self.settings.tenant.clone(), self.clock.clone());
         Options { tenant, owner: Some(owner()), clock, ..Options::default() }
-    }
-
-    pub(crate) fn known(&self, place: &Place) -> Result<KnownTenant, Error> {
-        let setting = self.settings.mark.as_deref().map(Path::as_os_str);
-        let (state, tenant) = (place.directory(), &self.settings.tenant);
-        Ok(KnownTenant::find(&self.surroundings, &self.concessions(), setting, state, tenant)?)
     }
 }
 
@@ -146,10 +141,9 @@ impl Control {
         if opening.settings.memory {
             return Control::start(Store::memory(&opening.options())?, None, None, opening.sweep);
         }
-        let place = opening.place()?;
-        place.expect_state()?;
-        place.prepare()?;
-        Control::at(&place, opening)
+        let site = Site::find(opening)?;
+        site.prepare()?;
+        Control::at(&site, opening)
     }
 
     /// Opens the store of this project if there is one: for answering and
@@ -159,7 +153,7 @@ impl Control {
     /// As [`Control::found`], and `store_went_back` where there was a store and now
     /// there is none.
     pub fn existing(opening: &Opening) -> Result<Option<Control>, Error> {
-        opening.existing_place()?.map(|place| Control::at(&place, opening)).transpose()
+        opening.existing()?.map(|site| Control::at(&site, opening)).transpose()
     }
 
     /// Opens the store of this project for reading, if there is one: no
@@ -171,14 +165,12 @@ impl Control {
     /// An unsafe place, a file that is no store of ours, or `store_went_back` where
     /// there was a store and now there is none, or an empty file.
     pub fn reading(opening: &Opening) -> Result<Option<Control>, Error> {
-        let place = if opening.settings.memory { None } else { opening.existing_place()? };
-        let Some(place) = place else { return Ok(None) };
-        let known = opening.known(&place)?;
+        let site = if opening.settings.memory { None } else { opening.existing()? };
+        let Some(site) = site else { return Ok(None) };
+        let known = site.known(opening)?;
         // What cannot be read of it is told by `seen`.
         let options = Options { known: known.id().unwrap_or_default(), ..opening.options() };
-        let Some(store) = Store::sqlite_reader(place.database().to_owned(), &options)? else {
-            return Ok(None);
-        };
+        let Some(store) = site.open_to_read(&options)? else { return Ok(None) };
         let mark = known.mark(store.tenant().id);
         let (seen, store) = (Seen::of(&store, &mark)?, Arc::new(store));
         let inner = Inner {
@@ -188,7 +180,7 @@ impl Control {
             sweeper: Sweeper::none(),
             mark: Some(Arc::new(Marking::unmoved(mark))),
             seen,
-            root: root(Some(&place), &store),
+            root: root(site.place(), &store),
             store,
             outbox: tokio::sync::Notify::new(),
             directory: None,
@@ -198,15 +190,15 @@ impl Control {
         Ok(Some(Control { inner: Arc::new(inner), blocks: false }))
     }
 
-    fn at(place: &Place, opening: &Opening) -> Result<Control, Error> {
-        let known = opening.known(place)?;
+    fn at(site: &Site, opening: &Opening) -> Result<Control, Error> {
+        let known = site.known(opening)?;
         let options = Options { known: known.id()?, ..opening.options() };
-        let store = Store::sqlite(place.database().to_owned(), &options)?;
+        let store = site.open(&options)?;
         let mark = known.mark(store.tenant().id);
         let seen = Seen::of(&store, &mark)?.or_refuse()?;
         // Before anything is done: whoever acts may be killed before the mark moves.
         let remembered = known.remember_first(&store.tenant().id);
-        let control = Control::start(store, Some((mark, seen)), Some(place), opening.sweep)?;
+        let control = Control::start(store, Some((mark, seen)), site.place(), opening.sweep)?;
         if let (Err(error), Some(mark)) = (remembered, &control.inner.mark) {
             mark.failed(&error.into());
         }

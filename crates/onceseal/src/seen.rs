@@ -6,12 +6,12 @@ use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::store::Accept;
 use onceseal_store::mark::{Mark, MarkError, MarkFile};
-use onceseal_store::place::Database;
 use onceseal_store::{Store, StoreError};
 
 use crate::control::{Control, accepted};
 use crate::error::Error;
 use crate::open::Opening;
+use crate::site::Site;
 
 /// What the mark says of a store when it is opened.
 #[derive(Debug)]
@@ -94,16 +94,16 @@ impl Control {
         person: Identity,
         reason: String,
     ) -> Result<Option<Seen>, Error> {
-        let place = opening.place()?;
-        let known = opening.known(&place)?;
-        if place.expect_state()? != Database::Present {
-            match known.id() {
-                Ok(None) => return Ok(None),
-                // A new one takes its place.
-                Ok(Some(_)) | Err(_) => place.prepare()?,
-            }
+        let site = Site::find(opening)?;
+        let known = site.known(opening)?;
+        match site.exists(opening) {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            // A new one takes its place.
+            Err(error) if is_gone(&error) => site.prepare_anew()?,
+            Err(error) => return Err(error),
         }
-        let store = Store::sqlite(place.database().to_owned(), &opening.options())?;
+        let store = site.open(&opening.options())?;
         let mark = known.mark(store.tenant().id);
         let seen = Seen::of(&store, &mark)?;
         let (past, found) = match &seen {
@@ -121,6 +121,11 @@ impl Control {
         }
         Ok(Some(seen))
     }
+}
+
+/// Whether there was a store, or may have been, and is none.
+fn is_gone(error: &Error) -> bool {
+    error.code() == Code::StoreWentBack.as_str() || matches!(error, Error::Mark(_))
 }
 
 /// The mark of the log's newest entry.

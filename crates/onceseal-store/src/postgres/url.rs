@@ -67,6 +67,15 @@ impl PostgresUrl {
         }
     }
 
+    /// The same with this password, if it has none.
+    #[must_use]
+    pub fn or_password(mut self, password: &str) -> PostgresUrl {
+        if self.config.get_password().is_none() {
+            self.config.password(password);
+        }
+        self
+    }
+
     /// What tells this store from others, without anything secret.
     #[must_use]
     pub fn identity(&self) -> String {
