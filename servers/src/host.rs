@@ -1,7 +1,9 @@
 //! Another host on this machine: a network namespace, joined to a bridge that
 //! stands for the network between hosts. For root only.
 
+use std::fs;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -87,7 +89,8 @@ impl Network {
         let name = format!("{}-{number}", self.0.name);
         run(&mut ip(&["netns", "add", &name]));
         let watchdog = Watchdog::new(LEAVE, &name);
-        let host = Host { name, address: self.at(number), network: self.clone(), _watchdog: watchdog };
+        let (address, network) = (self.at(number), self.clone());
+        let host = Host { name, address, network, clock: None, _watchdog: watchdog };
         let (name, address) = (&host.name, format!("{}/24", host.address));
         run(&mut ip(&["link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", name]));
         run(&mut ip(&["-n", name, "address", "add", &address, "dev", "eth0"]));
@@ -106,11 +109,40 @@ impl Default for Network {
     }
 }
 
-/// Removes a host. Its cable goes with it, once nothing runs there.
+/// Debian's libfaketime, for programs of many threads.
+fn faketime() -> Option<PathBuf> {
+    let machines = fs::read_dir("/usr/lib").ok()?.flatten();
+    machines
+        .map(|machine| machine.path().join("faketime/libfaketimeMT.so.1"))
+        .find(|library| library.is_file())
+}
+
+/// Removes a host, then what runs there: who has no name for it any more does
+/// not enter it meanwhile. Last, what libfaketime keeps for those killed.
 const LEAVE: &str = r#"
-while ids=$(ip netns pids "$1") && [ -n "$ids" ]; do kill -s KILL $ids; sleep 0.01; done
+exec 3<"/run/netns/$1"
 ip link delete "$1"
 ip netns delete "$1"
+inside() {
+  for process in /proc/[0-9]*; do
+    if [ "$process/ns/net" -ef /proc/$$/fd/3 ]; then echo "${process#/proc/}"; fi
+  done
+}
+while ids=$(inside) && [ -n "$ids" ]; do kill -s KILL $ids; sleep 0.01; done
+for kept in /dev/shm/faketime_shm_*; do
+  id=${kept##*_}
+  [ -e "/proc/$id/cwd" ] || rm -f "$kept" "/dev/shm/sem.faketime_sem_$id"
+done
+"#;
+
+/// Runs a program under another clock: `$1` is the library, `$2` the offset.
+/// The process before us of this pid may have been killed: what the library
+/// kept for it would keep this one from starting.
+const UNDER_CLOCK: &str = r#"
+rm -f "/dev/shm/faketime_shm_$$" "/dev/shm/sem.faketime_sem_$$"
+export LD_PRELOAD="$1" FAKETIME="$2" FAKETIME_DONT_FAKE_MONOTONIC=1
+shift 2
+exec "$@"
 "#;
 
 /// A host on a [`Network`]. What runs there is killed with the value.
@@ -119,10 +151,27 @@ pub struct Host {
     name: String,
     address: Ipv4Addr,
     network: Network,
+    clock: Option<(PathBuf, i32)>,
     _watchdog: Watchdog,
 }
 
 impl Host {
+    /// The same host with its wall clock off by so many minutes; clocks that
+    /// only run are right.
+    ///
+    /// It is libfaketime that does it, so only who asks the C library sees it.
+    /// The standard library does; rustix does if it is built with
+    /// `--features rustix/use-libc`.
+    ///
+    /// # Panics
+    /// If libfaketime is not installed.
+    #[must_use]
+    #[track_caller]
+    pub fn with_clock(self, minutes: i32) -> Host {
+        let library = faketime().expect("`faketime` is not installed; ./test installs what tests need");
+        Host { clock: Some((library, minutes)), ..self }
+    }
+
     /// The host's address.
     #[must_use]
     pub fn address(&self) -> Ipv4Addr {
@@ -139,6 +188,9 @@ impl Host {
     #[must_use]
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = ip(&["netns", "exec", &self.name]);
+        if let Some((library, minutes)) = &self.clock {
+            command.args(["sh", "-c", UNDER_CLOCK, "clock"]).arg(library).arg(format!("{minutes:+}m"));
+        }
         command.arg(program);
         command
     }

@@ -1,6 +1,7 @@
 //! Other hosts as tests get them.
 
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
 
 use onceseal_servers::{Host, Network, Postgres, until};
 
@@ -11,10 +12,18 @@ fn ask(host: &Host, url: &str) -> bool {
     psql.output().expect("psql").stdout == b"1\n"
 }
 
+/// Whether the tests can run here.
+fn available() -> bool {
+    let available = Network::available();
+    if !available {
+        eprintln!("not run: it needs root, and network namespaces");
+    }
+    available
+}
+
 #[test]
 fn hosts_reach_the_server_and_each_other_unless_they_are_disconnected() {
-    if !Network::available() {
-        eprintln!("not run: it needs root, and network namespaces");
+    if !available() {
         return;
     }
     let network = Network::new();
@@ -36,7 +45,30 @@ fn hosts_reach_the_server_and_each_other_unless_they_are_disconnected() {
     assert!(ask(&other, &url));
     let name = format!("/run/netns/seal-{}-{}", network.address().octets()[1], network.address().octets()[2]);
     drop((other, network));
-    assert!(!std::path::Path::new(&format!("{name}-2")).exists());
+    assert!(!Path::new(&format!("{name}-2")).exists());
     let bridge = name.replace("/run/netns", "/sys/class/net");
-    assert!(!std::path::Path::new(&bridge).exists(), "{bridge}");
+    assert!(!Path::new(&bridge).exists(), "{bridge}");
+}
+
+#[test]
+fn the_clock_of_a_host_is_its_own() {
+    if !available() {
+        return;
+    }
+    let network = Network::new();
+    let epoch = || SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_secs();
+    for minutes in [-10, 0, 10] {
+        let host = network.host().with_clock(minutes);
+        let output = host.command("date").arg("+%s").output().expect("date");
+        let said: u64 = String::from_utf8(output.stdout).expect("text").trim().parse().expect("a number");
+        let off = i64::try_from(said).expect("a time") - i64::try_from(epoch()).expect("a time");
+        assert!((off - i64::from(minutes) * 60).abs() < 10, "{minutes}: {off}");
+
+        let mut asleep = host.command("sleep").arg("600").spawn().expect("sleep");
+        let kept = format!("/dev/shm/faketime_shm_{}", asleep.id());
+        until("it runs", || Path::new(&kept).exists().then_some(()));
+        drop(host);
+        asleep.wait().expect("waited");
+        assert!(!Path::new(&kept).exists(), "{kept}");
+    }
 }
