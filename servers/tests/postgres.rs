@@ -204,6 +204,7 @@ fn servers_end_with_a_process_that_is_killed() {
     let program = env!("CARGO_BIN_EXE_with-postgres");
     let mut child = Command::new(program)
         .env_remove(onceseal_servers::SHARED)
+        .env_remove(onceseal_servers::TEMPLATE)
         .args(["sh", "-c", "echo $ONCESEAL_TEST_POSTGRES $ONCESEAL_TEST_POSTGRES_TEMPLATE; exec cat"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -14,6 +14,12 @@ fn main() -> ExitCode {
     };
     let mut command = Command::new(&program);
     command.args(arguments);
+    // What `cargo run` says of this package is nothing to a command that is
+    // cargo itself: it would build again what looks at it.
+    let of_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_package)) {
+        command.env_remove(name);
+    }
     // Whoever named a server already means that one.
     let _server = env::var_os(SHARED).is_none().then(|| {
         let server = Postgres::with(&[("max_connections", "200")]).start();
