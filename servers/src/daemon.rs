@@ -134,7 +134,10 @@ impl Daemon {
     /// and to whatever it started.
     pub(crate) fn signal_all(&self, signal: Signal) {
         let server = self.child().as_ref().map(Child::id);
-        for pid in server.into_iter().chain(self.processes()) {
+        if let Some(server) = server {
+            send(server, signal);
+        }
+        for pid in self.processes() {
             send(pid, signal);
         }
     }
