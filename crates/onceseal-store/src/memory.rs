@@ -273,6 +273,10 @@ impl Snapshot for Picture {
         })
     }
 
+    fn bytes(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
     fn integrity(&self) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())
     }

@@ -126,6 +126,12 @@ pub trait Snapshot: Raw {
     /// The store cannot be read.
     fn counts(&self) -> Result<Counts, StoreError>;
 
+    /// How many bytes the store takes, all tenants together; 0 in memory.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn bytes(&self) -> Result<u64, StoreError>;
+
     /// What a database says of its own soundness: one sentence per fault.
     ///
     /// # Errors

@@ -221,7 +221,8 @@ impl Config {
     }
 }
 
-const KEYS: [&str; 7] = ["tenant", "memory", "store", "mark", "trust_group", "force_filesystem", "state_in_project"];
+const KEYS: [&str; 7] =
+    ["tenant", "memory", "store", "mark", "trust_group", "force_filesystem", "state_in_project"];
 
 fn take_settings(document: &mut Document) -> Result<Settings, ConfigError> {
     match document.take("settings") {

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use onceseal_core::code::Code;
-use onceseal_store::mark::KnownTenant;
-use onceseal_store::place::{Database, Place};
 #[cfg(feature = "postgres")]
 use onceseal_store::PostgresUrl;
+use onceseal_store::mark::KnownTenant;
+use onceseal_store::place::{Database, Place};
 use onceseal_store::{Options, Store, StoreError};
 
 use crate::error::Error;

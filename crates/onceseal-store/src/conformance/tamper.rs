@@ -282,6 +282,10 @@ impl Snapshot for DistortedSnapshot<'_> {
         Ok(self.distort.counts(self.snapshot.counts()?))
     }
 
+    fn bytes(&self) -> Result<u64, StoreError> {
+        self.snapshot.bytes()
+    }
+
     fn integrity(&self) -> Result<Vec<String>, StoreError> {
         self.snapshot.integrity()
     }

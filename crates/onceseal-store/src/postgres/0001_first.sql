@@ -64,12 +64,11 @@ CREATE TABLE @.log (
     UNIQUE (stream, sequence)
 );
 
--- A row for each commit: moment, stream and sequence of its events, eight bytes
--- each.
+-- A row for each commit: stream and sequence of its events, eight bytes each.
 CREATE TABLE @.unsequenced (
     id bigint GENERATED ALWAYS AS IDENTITY,
     tenant integer NOT NULL,
-    events bytea NOT NULL CHECK (octet_length(events) > 0 AND octet_length(events) % 24 = 0),
+    events bytea NOT NULL CHECK (octet_length(events) > 0 AND octet_length(events) % 16 = 0),
     PRIMARY KEY (tenant, id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02);
 

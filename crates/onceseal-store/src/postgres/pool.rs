@@ -51,6 +51,10 @@ impl Pool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn schema(&self) -> &str {
+        &self.connector.url.schema
+    }
+
     fn link(&self) -> Result<Link, Failure> {
         let idle = self.idle().links.pop().filter(|link| !link.is_closed());
         idle.map_or_else(|| self.connector.connect(), Ok)

@@ -13,6 +13,7 @@ use super::failure::Failure;
 use super::link::{Link, Parameter};
 use super::pool::Pool;
 use super::schema;
+use super::statements::BYTES;
 use crate::columns::{self, Columns, integer};
 use crate::error::StoreError;
 use crate::raw::Misshapen;
@@ -156,6 +157,13 @@ impl Snapshot for PostgresSnapshot<'_> {
         let row = rows.first().ok_or(Misshapen("counts"))?;
         let count = |at| integer(row, at, "count").map(i64::unsigned_abs);
         Ok(Counts { streams: count(0)?, events: count(1)?, keys: count(2)?, payloads: count(3)? })
+    }
+
+    fn bytes(&self) -> Result<u64, StoreError> {
+        let link = self.link()?;
+        let schema = self.pool.schema();
+        let rows = link.wait(link.rows(BYTES, &[(&schema, Type::TEXT)])).map_err(Failure::told)?;
+        Ok(rows.first().map_or(Ok(0), |row| integer(row, 0, "bytes"))?.unsigned_abs())
     }
 
     fn integrity(&self) -> Result<Vec<String>, StoreError> {

@@ -1,7 +1,10 @@
 //! The order of the log, given to what has been committed.
 //!
 //! A commit that finds the sequencer's lock free appends what others have left
-//! and then its own events. One that does not leaves its own, for the next.
+//! and then its own events. One that does not leaves its own, for the next. What
+//! is left is appended commit by commit, in the order of their numbers: of two
+//! that changed one stream the later has the higher number, since it was given
+//! under that stream's lock, and the events of one command stay together.
 
 use futures_util::future::join3;
 use tokio_postgres::Row;
@@ -16,11 +19,9 @@ use crate::raw::Misshapen;
 /// Commits that are appended at once at most.
 const AT_ONCE: i64 = 1024;
 
-/// Where an event stands in its stream, and its moment, by which those of several
-/// commits are put in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// Where an event stands in its stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
-    pub(super) at: i64,
     pub(super) stream: i64,
     pub(super) sequence: i64,
 }
@@ -41,16 +42,15 @@ impl Left {
         for row in rows {
             left.ids.push(integer(row, 0, "unsequenced.id")?);
             let bytes = row.bytes(1).ok_or(Misshapen("unsequenced.events"))?;
-            left.places.extend(bytes.chunks_exact(24).map(|place| {
+            left.places.extend(bytes.chunks_exact(16).map(|place| {
                 let number = |at: usize| {
                     let mut eight = [0; 8];
                     eight.copy_from_slice(&place[at..at + 8]);
                     i64::from_be_bytes(eight)
                 };
-                Place { at: number(0), stream: number(8), sequence: number(16) }
+                Place { stream: number(0), sequence: number(8) }
             }));
         }
-        left.places.sort_unstable();
         Ok(left)
     }
 
@@ -75,11 +75,10 @@ impl Left {
 
 /// Events as a commit leaves them for the sequencer.
 pub(super) fn packed(places: &[Place]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(places.len() * 24);
+    let mut bytes = Vec::with_capacity(places.len() * 16);
     for place in places {
-        for number in [place.at, place.stream, place.sequence] {
-            bytes.extend(number.to_be_bytes());
-        }
+        bytes.extend(place.stream.to_be_bytes());
+        bytes.extend(place.sequence.to_be_bytes());
     }
     bytes
 }

@@ -25,16 +25,29 @@ pub(super) fn in_schema(sql: &str, schema: &str) -> String {
     sql.replace('@', &format!("\"{schema}\""))
 }
 
+/// Rows are reached one by one through their index: what a statement wants is few
+/// of many, also where nobody has told the planner yet that they are many.
+macro_rules! by_index {
+    () => {
+        "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; \
+         SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off"
+    };
+}
+
 /// What begins a transaction that writes: whatever the server's settings are.
-pub(super) const BEGIN: &str = "\
-    BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = '2s'; \
-    SET LOCAL statement_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5s'; \
-    SET LOCAL synchronous_commit = on";
+pub(super) const BEGIN: &str = concat!(
+    "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = '2s'; \
+     SET LOCAL statement_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5s'; \
+     SET LOCAL synchronous_commit = on; ",
+    by_index!()
+);
 
 /// What begins a transaction that only reads, at one moment.
-pub(super) const BEGIN_READING: &str = "\
-    BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = '60s'; \
-    SET LOCAL idle_in_transaction_session_timeout = '60s'";
+pub(super) const BEGIN_READING: &str = concat!(
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = '60s'; \
+     SET LOCAL idle_in_transaction_session_timeout = '60s'; ",
+    by_index!()
+);
 
 /// Tries locks: number, and whether alone.
 pub(super) const TRY_LOCKS: &str = "\
@@ -47,6 +60,11 @@ pub(super) const WAIT_FOR_LOCKS: &str = "\
     SELECT CASE WHEN alone THEN pg_advisory_xact_lock(number)::text \
                 ELSE pg_advisory_xact_lock_shared(number)::text END \
     FROM unnest($1::int8[], $2::bool[]) AS lock(number, alone)";
+
+/// The size of all tables of a schema, their indexes with them.
+pub(super) const BYTES: &str = "\
+    SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::int8 FROM pg_catalog.pg_class c \
+    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind = 'r'";
 
 /// What a server says of itself.
 pub(super) const SERVER: &str = "\
@@ -87,10 +105,14 @@ statements! {
                     coalesce((SELECT position FROM @.log WHERE tenant = $1 ORDER BY position DESC LIMIT 1), 0)";
     /// What commits have left for the sequencer.
     unsequenced = "SELECT id, events FROM @.unsequenced WHERE tenant = $1 ORDER BY id LIMIT $2";
-    /// Rows of streams.
+    /// Rows of streams. Each is looked up on its own, as LIMIT makes sure of: with a
+    /// join, a planner that takes the table for small goes through all of it.
     streams = "SELECT s.kind, s.name, s.id, s.sequence, s.head, s.open, s.private
                FROM unnest($2::int2[], $3::bytea[]) AS wanted(kind, name)
-               JOIN @.streams s ON s.tenant = $1 AND s.kind = wanted.kind AND s.name = wanted.name";
+               CROSS JOIN LATERAL (
+                   SELECT * FROM @.streams s
+                   WHERE s.tenant = $1 AND s.kind = wanted.kind AND s.name = wanted.name LIMIT 1
+               ) AS s";
     /// Ranges of keys with one limit.
     ranges = "SELECT r.n, k.key, k.kind, k.name
               FROM unnest($2::int4[], $3::int2[], $4::bytea[], $5::bytea[]) AS r(n, index, low, high)
@@ -102,8 +124,13 @@ statements! {
     /// Texts beside events.
     payloads = "SELECT s.kind, s.name, p.sequence, p.salt, p.text
                 FROM unnest($2::int2[], $3::bytea[], $4::int8[]) AS wanted(kind, name, sequence)
-                JOIN @.streams s ON s.tenant = $1 AND s.kind = wanted.kind AND s.name = wanted.name
-                JOIN @.payloads p ON p.stream = s.id AND p.sequence = wanted.sequence";
+                CROSS JOIN LATERAL (
+                    SELECT * FROM @.streams s
+                    WHERE s.tenant = $1 AND s.kind = wanted.kind AND s.name = wanted.name LIMIT 1
+                ) AS s
+                CROSS JOIN LATERAL (
+                    SELECT * FROM @.payloads p WHERE p.stream = s.id AND p.sequence = wanted.sequence LIMIT 1
+                ) AS p";
     /// The newest event under a key.
     event_of_key = "SELECT s.kind, s.name, k.sequence FROM @.keys k JOIN @.streams s ON s.id = k.stream
                     WHERE k.tenant = $1 AND k.index = $2 AND k.key = $3 ORDER BY k.stream DESC LIMIT 1";
@@ -117,12 +144,15 @@ statements! {
                       SELECT id, $1, kind, name, sequence, head, open, private
                       FROM unnest($2::int8[], $3::int2[], $4::bytea[], $5::int8[], $6::bytea[], $7::bytea[], $8::bytea[])
                            AS new(id, kind, name, sequence, head, open, private)";
-    /// Streams that changed.
-    update_streams = "UPDATE @.streams AS s
-                      SET sequence = new.sequence, head = new.head, open = new.open, private = new.private
-                      FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::bytea[], $5::bytea[], $6::bytea[])
-                           AS new(id, before, sequence, head, open, private)
-                      WHERE s.id = new.id AND s.sequence = new.before";
+    /// Streams that changed, none of them further than this.
+    update_streams = "INSERT INTO @.streams AS s (id, tenant, kind, name, sequence, head, open, private)
+                      SELECT id, $1, kind, name, sequence, head, open, private
+                      FROM unnest($2::int8[], $3::int2[], $4::bytea[], $5::int8[], $6::bytea[], $7::bytea[], $8::bytea[])
+                           AS new(id, kind, name, sequence, head, open, private)
+                      ON CONFLICT (id) DO UPDATE
+                      SET sequence = excluded.sequence, head = excluded.head, open = excluded.open,
+                          private = excluded.private
+                      WHERE s.sequence <= excluded.sequence";
     /// Events.
     insert_events = "INSERT INTO @.events
                        (stream, sequence, kind, at, command, part, of, refs, data, sealed, salt, seal, hash)
@@ -140,8 +170,13 @@ statements! {
     insert_payloads = "INSERT INTO @.payloads (stream, sequence, salt, text)
                        SELECT * FROM unnest($1::int8[], $2::int8[], $3::bytea[], $4::bytea[])";
     /// Keys that are no more.
-    delete_keys = "DELETE FROM @.keys AS k USING unnest($2::int2[], $3::bytea[], $4::int8[]) AS old(index, key, stream)
-                   WHERE k.tenant = $1 AND k.index = old.index AND k.key = old.key AND k.stream = old.stream";
+    delete_keys = "DELETE FROM @.keys WHERE ctid = ANY(ARRAY(
+                       SELECT k.ctid FROM unnest($2::int2[], $3::bytea[], $4::int8[]) AS old(index, key, stream)
+                       CROSS JOIN LATERAL (
+                           SELECT ctid FROM @.keys k
+                           WHERE k.tenant = $1 AND k.index = old.index AND k.key = old.key AND k.stream = old.stream
+                           LIMIT 1
+                       ) AS k))";
     /// New keys.
     insert_keys = "INSERT INTO @.keys (tenant, index, key, stream, sequence)
                    SELECT $1, * FROM unnest($2::int2[], $3::bytea[], $4::int8[], $5::int8[])";
@@ -203,8 +238,9 @@ statements! {
 
     /// The tenant's own owner.
     owner = "SELECT owner FROM @.tenants WHERE id = $1";
-    /// Numbers of streams.
-    ordinals = "SELECT id FROM @.streams WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3";
+    /// Numbers of streams, in their order: the sum keeps the planner from the index of
+    /// their names.
+    ordinals = "SELECT id FROM @.streams WHERE tenant + 0 = $1 AND id > $2 ORDER BY id LIMIT $3";
     /// All of some streams: the columns of an event, then those of its stream and of
     /// its payload.
     wholes = "SELECT coalesce(l.position, 9223372036854775807), e.sequence, e.kind, e.at, e.command, e.part, e.of, e.refs,

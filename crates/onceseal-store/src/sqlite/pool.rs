@@ -237,6 +237,12 @@ impl Snapshot for SqliteSnapshot<'_> {
         })
     }
 
+    fn bytes(&self) -> Result<u64, StoreError> {
+        let bytes: i64 =
+            self.connection()?.prepare_cached(statements::BYTES)?.query_row([], |row| row.get(0))?;
+        Ok(bytes.unsigned_abs())
+    }
+
     fn integrity(&self) -> Result<Vec<String>, StoreError> {
         let mut faults = schema::faults(self.connection()?)?;
         let mut statement = self.connection()?.prepare("PRAGMA integrity_check")?;

@@ -5,6 +5,9 @@
 //! JOIN keeps its planner to the order of the tables as they are written, also
 //! where somebody has run ANALYZE.
 
+/// The size of the file; a look at its head.
+pub(super) const BYTES: &str = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident = $sql:expr;)*) => {
         $($(#[$doc])* pub(super) const $name: &str = $sql;)*

@@ -346,6 +346,10 @@ impl Snapshot for Moments<'_> {
         self.0.snapshot()?.counts()
     }
 
+    fn bytes(&self) -> Result<u64, StoreError> {
+        self.0.snapshot()?.bytes()
+    }
+
     fn integrity(&self) -> Result<Vec<String>, StoreError> {
         self.0.snapshot()?.integrity()
     }

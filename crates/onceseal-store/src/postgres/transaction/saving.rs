@@ -62,8 +62,6 @@ struct New<'c> {
 #[derive(Default)]
 struct Streams {
     ids: Vec<i64>,
-    /// The sequence before; of those that are new nothing.
-    before: Vec<i64>,
     kinds: Vec<i16>,
     names: Vec<Vec<u8>>,
     sequences: Vec<i64>,
@@ -140,11 +138,7 @@ impl Transaction<'_> {
         self.reserve(changes).map_err(Unsaved::Before)?;
         let new = self.columns(changes).map_err(|error| Unsaved::Before(error.into()))?;
         let places: Vec<Place> = (0..new.events.streams.len())
-            .map(|n| Place {
-                at: new.events.at[n],
-                stream: new.events.streams[n],
-                sequence: new.events.sequences[n],
-            })
+            .map(|n| Place { stream: new.events.streams[n], sequence: new.events.sequences[n] })
             .collect();
         let nothing = Left::default();
         let (newest, left) = self.sequencer.as_ref().map_or((0, &nothing), |(newest, left)| (*newest, left));
@@ -165,8 +159,8 @@ impl Transaction<'_> {
         });
         let saving = async {
             let saved = join!(
-                insert_streams(link, tenant, &new.made),
-                update_streams(link, &new.moved),
+                save_streams(link, &link.sql.insert_streams, tenant, &new.made),
+                save_streams(link, &link.sql.update_streams, tenant, &new.moved),
                 insert_events(link, &new.events),
                 insert_payloads(link, &new.payloads),
                 // Taken out first: the key of a text that is active again leads to its new event.
@@ -255,18 +249,17 @@ impl Transaction<'_> {
 
     fn row(&mut self, change: &RowChange, new: &mut New<'_>) -> Result<i64, StoreError> {
         let known = self.rows.get(&change.stream).and_then(|(id, _)| *id);
-        let (id, before, streams) = match (&change.before, known) {
-            (Some(before), Some(id)) => (id, integer(before.head.sequence)?, &mut new.moved),
+        let (id, streams) = match (&change.before, known) {
+            (Some(_), Some(id)) => (id, &mut new.moved),
             (Some(_), None) => return Err(StoreError::new(Code::Internal)),
             // Two that made the same stream at once meet in its unique name.
             (None, _) => {
                 let id = self.lane.ids.next().ok_or_else(|| StoreError::new(Code::Internal))?;
-                (id, 0, &mut new.made)
+                (id, &mut new.made)
             }
         };
         let (open, private) = change.after.row.packed();
         streams.ids.push(id);
-        streams.before.push(before);
         streams.kinds.push(i16::from(change.stream.kind.number()));
         streams.names.push(change.stream.name.to_vec());
         streams.sequences.push(integer(change.after.head.sequence)?);
@@ -327,7 +320,7 @@ impl<'c> New<'c> {
     }
 }
 
-async fn insert_streams(link: &Link, tenant: i32, new: &Streams) -> Result<(), Failure> {
+async fn save_streams(link: &Link, sql: &str, tenant: i32, new: &Streams) -> Result<(), Failure> {
     let parameters: [Parameter<'_>; 8] = [
         (&tenant, Type::INT4),
         (&new.ids, Type::INT8_ARRAY),
@@ -338,19 +331,7 @@ async fn insert_streams(link: &Link, tenant: i32, new: &Streams) -> Result<(), F
         (&new.open, Type::BYTEA_ARRAY),
         (&new.private, Type::BYTEA_ARRAY),
     ];
-    link.change(new.ids.len(), &link.sql.insert_streams, &parameters).await
-}
-
-async fn update_streams(link: &Link, new: &Streams) -> Result<(), Failure> {
-    let parameters: [Parameter<'_>; 6] = [
-        (&new.ids, Type::INT8_ARRAY),
-        (&new.before, Type::INT8_ARRAY),
-        (&new.sequences, Type::INT8_ARRAY),
-        (&new.heads, Type::BYTEA_ARRAY),
-        (&new.open, Type::BYTEA_ARRAY),
-        (&new.private, Type::BYTEA_ARRAY),
-    ];
-    link.change(new.ids.len(), &link.sql.update_streams, &parameters).await
+    link.change(new.ids.len(), sql, &parameters).await
 }
 
 async fn insert_events(link: &Link, new: &Events<'_>) -> Result<(), Failure> {
