@@ -9,8 +9,8 @@ use onceseal::runs::Definition;
 use onceseal::store::SCHEMA_VERSION;
 
 use crate::command::{
-    actions, approvals, audit, bench, demo, doctor, effects, events, exec, export, lease, operations, policy,
-    project, receipts, runs, sim, tasks, worker,
+    actions, approvals, audit, bench, demo, doctor, effects, events, exec, export, lease, migrate,
+    operations, policy, project, receipts, runs, sim, tasks, worker,
 };
 
 /// Version of the program, and of the stores it writes.
@@ -118,6 +118,7 @@ pub(crate) enum Command {
     Sim(sim::Sim),
     Audit(audit::Audit),
     Doctor(doctor::Doctor),
+    Migrate(migrate::Migrate),
     /// Measure this machine and disk, with full evidence
     Bench(bench::Bench),
     /// Settle which of two copies of a project goes on

@@ -14,6 +14,7 @@ pub(crate) mod export;
 pub(crate) mod init;
 pub(crate) mod lease;
 pub(crate) mod list;
+pub(crate) mod migrate;
 pub(crate) mod operations;
 pub(crate) mod policy;
 pub(crate) mod project;
@@ -57,6 +58,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<ExitCode, CliEr
         Command::Sim(sim) => sim::run(context, &sim),
         Command::Audit(audit) => audit::run(context, &audit),
         Command::Doctor(doctor) => doctor::run(context, doctor),
+        Command::Migrate(migrate) => migrate::run(context, &migrate),
         Command::Bench(bench) => bench::run(context, &bench),
         Command::Project(project) => project::run(context, &project),
         Command::Completions { shell } => {

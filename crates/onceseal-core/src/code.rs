@@ -336,6 +336,9 @@ codes! {
     /// The database server does not answer.
     StoreUnreachable = 157 => "store_unreachable", SameId,
         "the database server cannot be reached, and nothing was recorded; repeat the command once it answers, `onceseal doctor` looks why";
+    /// The schema on the server is older than this program's.
+    SchemaOld = 158 => "schema_old", Later,
+        "the schema on the server is older than this program's; update the programs on all hosts, then `onceseal migrate` brings it to theirs";
     /// The store was closed.
     StoreClosed = 84 => "store_closed", Never,
         "the store has been closed; open it again";

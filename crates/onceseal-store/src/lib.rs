@@ -35,7 +35,7 @@ pub use error::StoreError;
 pub use own::{OWN_BYTES, OWN_TIME, OwnChange, OwnError, OwnRows};
 pub use parts::{Options, Parts};
 #[cfg(feature = "postgres")]
-pub use postgres::{PostgresUrl, UrlError};
+pub use postgres::{Moved, PostgresUrl, UrlError, migrate, transfer};
 pub use queue::Ticket;
 pub use sqlite::{APPLICATION_ID, SCHEMA_VERSION};
 pub use store::Store;

@@ -18,16 +18,30 @@ mod sequencer;
 mod statements;
 mod tenant;
 mod transaction;
+mod transfer;
 mod url;
 mod wait;
 mod writer;
+
+use crate::error::StoreError;
 
 pub(crate) use clock::DatabaseClock;
 pub(crate) use connect::Connector;
 pub(crate) use pool::Pool;
 pub(crate) use tenant::Founded;
+pub use transfer::{Moved, transfer};
 pub use url::{PostgresUrl, UrlError};
 pub(crate) use writer::PostgresBackend;
+
+/// Brings the schema at this address to this program's, and makes it if it is not
+/// there. Two who do so at once are as good as one. Returns the version that was
+/// found, 0 for none, and the one that is there now.
+///
+/// # Errors
+/// The server cannot be used, or the schema is another program's or newer.
+pub fn migrate(url: PostgresUrl) -> Result<(i64, i64), StoreError> {
+    Connector::new(url)?.migrate()
+}
 
 /// Connections that wait for locks, beside the one that never does.
 pub(crate) const LANES: usize = 3;

@@ -14,11 +14,15 @@ use onceseal_core::view::{Loaded, Range};
 use crate::error::StoreError;
 use crate::raw::Raw;
 
+/// The place of an event that is committed and has none in the log yet, as on a
+/// server just after its commit: behind all that have.
+pub const UNPLACED: u64 = i64::MAX as u64;
+
 /// An event as it is stored. The hash of the stream's previous event is not
 /// stored with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredEvent {
-    /// Its place in the log, from 1.
+    /// Its place in the log, from 1; [`UNPLACED`] where it has none yet.
     pub position: u64,
     /// Where and when it stands in its stream.
     pub stamp: Stamp,

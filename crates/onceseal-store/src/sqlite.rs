@@ -17,4 +17,17 @@ mod writer;
 pub(crate) use open::{Connector, Founded};
 pub(crate) use pool::Pool;
 pub use schema::{APPLICATION_ID, SCHEMA_VERSION};
+
+/// Refuses a file that is not of this program's schema.
+#[cfg(feature = "postgres")]
+pub(crate) fn require_current(connection: &rusqlite::Connection) -> Result<(), crate::error::StoreError> {
+    use onceseal_core::code::Code;
+    match schema::is_current(connection)? {
+        true => Ok(()),
+        false => Err(crate::error::StoreError::with(
+            Code::StoreForeign,
+            "the file is of an older schema; act on it once with this program, which brings it to its own",
+        )),
+    }
+}
 pub(crate) use writer::SqliteBackend;

@@ -25,6 +25,8 @@ pub mod http;
 mod keeper;
 mod marking;
 mod moment;
+#[cfg(feature = "postgres")]
+mod moving;
 mod open;
 pub mod operations;
 mod outcome;
@@ -49,6 +51,8 @@ pub use endpoint::{Endpoint, Trying};
 pub use error::Error;
 pub use executed::{Done, Executed, Failure, Outcome, Performed};
 pub use marking::{MarkFailure, MarkState};
+#[cfg(feature = "postgres")]
+pub use moving::Moving;
 pub use onceseal_core as core;
 pub use onceseal_core::action::Principal;
 pub use onceseal_store as store;

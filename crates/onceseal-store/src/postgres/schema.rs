@@ -29,6 +29,7 @@ pub(super) enum Found {
 pub(super) fn check_version(version: i64) -> Result<(), StoreError> {
     match version {
         VERSION => Ok(()),
+        ..VERSION => Err(StoreError::new(Code::SchemaOld)),
         _ => Err(StoreError::with(
             Code::StoreForeign,
             "its schema is not the one that was opened; use a newer onceseal",

@@ -29,7 +29,13 @@ impl Connector {
     pub(crate) fn found(&self, tenant: &str, owner: Option<&str>) -> Result<(Founded, i64), StoreError> {
         let link = self.connect().map_err(Failure::told)?;
         let now = self.server(&link).map_err(Failure::told)?.clock_us;
-        schema::migrate(self, &link, now).map_err(Failure::told)?;
+        // Other hosts may run the program that made it: an older one is theirs to bring on,
+        // all together.
+        match link.wait(schema::look(&link, &self.url.schema)).map_err(Failure::told)? {
+            Found::Ours(schema::VERSION) => {}
+            Found::Ours(_) => return Err(StoreError::new(Code::SchemaOld)),
+            Found::Empty => schema::migrate(self, &link, now).map_err(Failure::told)?,
+        }
         let founded = match find(&link, tenant).map_err(Failure::told)? {
             Some(founded) => founded,
             None => self.make(&link, tenant, owner, now)?,
@@ -45,6 +51,15 @@ impl Connector {
             Found::Empty => Ok(None),
             Found::Ours(_) => Ok(find(&link, tenant).map_err(Failure::told)?.map(|founded| (founded, now))),
         }
+    }
+
+    /// Brings the schema to this program's; says from which version, and to which.
+    pub(super) fn migrate(&self) -> Result<(i64, i64), StoreError> {
+        let link = self.connect().map_err(Failure::told)?;
+        let now = self.server(&link).map_err(Failure::told)?.clock_us;
+        let found = link.wait(schema::look(&link, &self.url.schema)).map_err(Failure::told)?;
+        schema::migrate(self, &link, now).map_err(Failure::told)?;
+        Ok((if let Found::Ours(version) = found { version } else { 0 }, schema::VERSION))
     }
 
     fn make(&self, link: &Link, name: &str, owner: Option<&str>, now: i64) -> Result<Founded, StoreError> {

@@ -2,7 +2,7 @@
 
 mod saving;
 
-pub(super) use saving::{Commit, Unsaved};
+pub(super) use saving::{BLOCK, Commit, Unsaved};
 
 use std::collections::HashMap;
 

@@ -15,7 +15,7 @@ use onceseal_core::run::Definition;
 use onceseal_core::stream::{StreamId, Tenant};
 use onceseal_core::view::Loaded;
 use onceseal_store::raw::{Misshapen, RawEvent};
-use onceseal_store::read::StoredEvent;
+use onceseal_store::read::{StoredEvent, UNPLACED};
 
 use super::Tally;
 use super::finding::{self as code, Finding};
@@ -102,7 +102,7 @@ impl Check {
             tally.findings.push(Finding { sequence: Some(next), ..finding });
             (self.chained, self.lost) = (false, true);
         }
-        if stored.position <= self.position {
+        if stored.position <= self.position && stored.position != UNPLACED {
             self.find(stored, code::EVENT_ORDER, "stands in the log before the one it follows on", tally);
         }
     }

@@ -19,7 +19,7 @@ use crate::postgres::sequencer::{Left, Place, append, packed};
 
 /// Streams are numbered by so many: what the sequence of blocks gives is the
 /// number of a block.
-const BLOCK: i64 = 1_000;
+pub(in crate::postgres) const BLOCK: i64 = 1_000;
 
 /// Where saving failed.
 pub(in crate::postgres) enum Unsaved {

@@ -1,0 +1,117 @@
+//! `migrate`: a server's schema is brought to this program's, or a store moves
+//! from its file to a server.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use onceseal::audit::{AuditOptions, audit};
+use onceseal::config::{Settings, StoreAddress};
+use onceseal::core::json::{Object, Value};
+use onceseal::{Control, Moving};
+
+use crate::context::Context;
+use crate::error::{CliError, UNUSABLE};
+use crate::text::counted;
+
+/// Bring the server's schema to this program's, or move a store to a server
+#[derive(Debug, Args)]
+pub(crate) struct Migrate {
+    /// The file that moves: `sqlite:PATH`, or `sqlite:` for this project's
+    #[arg(long, value_name = "sqlite:PATH", requires = "to")]
+    from: Option<String>,
+    /// The server that it moves to, as in `store`
+    #[arg(long, value_name = "URL", requires = "from")]
+    to: Option<String>,
+}
+
+pub(crate) fn run(context: &Context, migrate: &Migrate) -> Result<ExitCode, CliError> {
+    match (&migrate.from, &migrate.to) {
+        (Some(from), Some(to)) => moved(context, from, to),
+        _ => brought_on(context),
+    }
+}
+
+/// The schema of the store that the settings name.
+fn brought_on(context: &Context) -> Result<ExitCode, CliError> {
+    let opening = context.opening(context.settings()?)?;
+    let Some((found, now)) = opening.migrate()? else {
+        let text = "nothing to do: a file is brought to this program's schema when it is opened to act";
+        return tell(context, text, Object::new());
+    };
+    let text = match found {
+        0 => format!("the schema was made, at version {now}"),
+        found if found == now => format!("nothing to do: the schema is at version {now}"),
+        found => format!("the schema was at version {found} and is at version {now}"),
+    };
+    let mut object = Object::new();
+    object.insert("from", Value::Integer(found));
+    object.insert("to", Value::Integer(now));
+    tell(context, &text, object)
+}
+
+/// A whole store, which is audited where it came to before its file is put aside.
+fn moved(context: &Context, from: &str, to: &str) -> Result<ExitCode, CliError> {
+    let path = from
+        .strip_prefix("sqlite:")
+        .ok_or_else(|| CliError::usage("--from is sqlite:PATH, or sqlite: for this project's store"))?;
+    let to = StoreAddress::parse(to)?;
+    let settings = Settings { store: Some(to), memory: false, ..context.settings()? };
+    let here = context.opening(Settings { store: None, ..settings.clone() })?;
+    let opening = onceseal::Opening { settings, ..here };
+    let file = match path {
+        "" => opening.place()?.database().to_owned(),
+        path => PathBuf::from(path),
+    };
+    let moving = Moving::begin(&file, &opening)?;
+    let mut events = 0;
+    for tenant in moving.tenants() {
+        let settings = Settings { tenant: tenant.tenant.clone(), ..opening.settings.clone() };
+        let of_tenant = onceseal::Opening { settings, ..opening.clone() };
+        let control = Control::reading(&of_tenant)?
+            .ok_or_else(|| CliError::new("not_moved", "what was moved is not there", UNUSABLE))?;
+        let report = audit(&control, &AuditOptions::default())?;
+        if !report.is_clean() || report.events != tenant.events {
+            return Err(CliError::new(
+                "not_moved",
+                format!(
+                    "the audit of tenant {} on the server found something, so the file stays the store; drop the \
+                     schema there, and `onceseal audit` the file",
+                    tenant.tenant
+                ),
+                UNUSABLE,
+            ));
+        }
+        events += tenant.events;
+    }
+    let (tenants, renumbered) =
+        (moving.tenants().len(), moving.tenants().iter().any(|tenant| tenant.is_renumbered));
+    let aside = moving.end()?;
+    let mut text = format!(
+        "{} of {} moved and audited clean; set `store` to the server on all hosts. The file is now {}",
+        counted(usize::try_from(events).unwrap_or(usize::MAX), "event"),
+        counted(tenants, "tenant"),
+        context.path(&aside)
+    );
+    if renumbered {
+        text.push_str(
+            "\nThe file held several tenants, each of which has a log of its own now, numbered from 1: other \
+             accounts that acted here accept that once with `onceseal doctor --accept-went-back`.",
+        );
+    }
+    let mut object = Object::new();
+    object.insert("tenants", Value::Integer(i64::try_from(tenants).unwrap_or(i64::MAX)));
+    object.insert("events", Value::Integer(i64::try_from(events).unwrap_or(i64::MAX)));
+    object.insert("renumbered", Value::Bool(renumbered));
+    object.insert("file", aside.display().to_string());
+    tell(context, &text, object)
+}
+
+fn tell(context: &Context, text: &str, object: Object) -> Result<ExitCode, CliError> {
+    if context.out.is_json() {
+        context.out.document(object)?;
+    } else {
+        context.out.text(&format!("{text}\n"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

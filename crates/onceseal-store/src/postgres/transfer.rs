@@ -1,0 +1,346 @@
+//! A store moves from its file to a server: all tenants of it, with the journal as
+//! it is, or nothing.
+
+use std::path::Path;
+
+use onceseal_core::code::Code;
+use rusqlite::{Connection, Row};
+use tokio_postgres::types::Type;
+
+use super::connect::Connector;
+use super::failure::Failure;
+use super::link::{Link, Parameter};
+use super::lock::of_schema;
+use super::schema;
+use super::statements::{BEGIN, WAIT_FOR_LOCKS};
+use super::transaction::BLOCK;
+use super::url::PostgresUrl;
+use crate::error::StoreError;
+use crate::sqlite;
+
+/// Rows that are moved at once.
+const PAGE: usize = 2_000;
+
+/// What was moved of one tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// Its name.
+    pub tenant: String,
+    /// How many events.
+    pub events: u64,
+    /// Whether its events have other positions in the log than they had: where one
+    /// file held several tenants, each has a log of its own now.
+    pub is_renumbered: bool,
+}
+
+/// Moves everything in the file `from`, which nobody writes to meanwhile, into the
+/// schema at `to`, which holds none of its tenants. The file stays as it is: see
+/// to it that nobody acts on it any more.
+///
+/// # Errors
+/// Either cannot be used, or a tenant is there already. Nothing was moved then.
+pub fn transfer(from: &Path, to: PostgresUrl) -> Result<Vec<Moved>, StoreError> {
+    let file = sqlite::Connector::new(from.to_owned(), None)?;
+    let source = file.raw_writer()?;
+    sqlite::require_current(&source)?;
+    // Whoever writes waits, and is refused in the end.
+    source.execute_batch("BEGIN IMMEDIATE")?;
+    let connector = Connector::new(to)?;
+    let link = connector.connect().map_err(Failure::told)?;
+    let now = connector.server(&link).map_err(Failure::told)?.clock_us;
+    schema::migrate(&connector, &link, now).map_err(Failure::told)?;
+    let moved = Transfer { source: &source, link: &link, blocks: Vec::new() }.run(&connector.url.schema);
+    if moved.is_err() {
+        // What it failed with says more than this would.
+        let _ = link.wait(link.run("ROLLBACK"));
+    }
+    source.execute_batch("ROLLBACK")?;
+    moved.map_err(Failure::told)
+}
+
+struct Transfer<'a> {
+    source: &'a Connection,
+    link: &'a Link,
+    /// The blocks that stand for the file's numbers of streams, thousand by thousand.
+    blocks: Vec<i64>,
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Failure {
+        Failure::Failed(error.into())
+    }
+}
+
+impl Transfer<'_> {
+    fn run(&mut self, schema: &str) -> Result<Vec<Moved>, Failure> {
+        let link = self.link;
+        let (numbers, alone) = (vec![of_schema(schema)], vec![true]);
+        link.wait(async {
+            link.run(BEGIN).await?;
+            link.run(
+                "SET LOCAL idle_in_transaction_session_timeout = '60s'; SET LOCAL statement_timeout = '60s'",
+            )
+            .await?;
+            link.rows(WAIT_FOR_LOCKS, &[(&numbers, Type::INT8_ARRAY), (&alone, Type::BOOL_ARRAY)]).await
+        })?;
+        let streams: i64 = self.one("SELECT coalesce(max(id), 0) FROM streams")?;
+        for _ in 0..=streams / BLOCK {
+            let rows = link.wait(link.rows(&link.sql.block, &[]))?;
+            self.blocks.push(rows.first().map_or(Ok(0), |row| row.try_get(0))?);
+        }
+        let tenants = self.tenants()?;
+        let mut moved = Vec::new();
+        for (old, name, new) in &tenants {
+            self.streams(*old, *new)?;
+            moved.push(self.log(*old, name, *new, tenants.len() > 1)?);
+            self.keys(*old, *new)?;
+            self.own_rows(*old, *new)?;
+        }
+        self.events()?;
+        self.payloads()?;
+        link.wait(link.run("COMMIT"))?;
+        Ok(moved)
+    }
+
+    fn one(&self, sql: &str) -> Result<i64, Failure> {
+        Ok(self.source.query_row(sql, [], |row| row.get(0))?)
+    }
+
+    /// A stream's number on the server.
+    fn id(&self, old: i64) -> i64 {
+        let block = usize::try_from(old / BLOCK).ok().and_then(|n| self.blocks.get(n)).copied();
+        block.unwrap_or_default() * BLOCK + old % BLOCK
+    }
+
+    /// The tenants, each with its number in the file, its name and its new number.
+    fn tenants(&self) -> Result<Vec<(i64, String, i32)>, Failure> {
+        type Tenant = (i64, String, Option<String>, Vec<u8>, Vec<u8>, i64);
+        let mut statement = self.source.prepare(
+            "SELECT id, tenant, owner, tenant_id, blinding_key, created_at FROM tenants ORDER BY id",
+        )?;
+        let tenants = statement.query_map([], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
+        })?;
+        let mut numbered = Vec::new();
+        for tenant in tenants {
+            let (old, name, owner, id, key, created_at): Tenant = tenant?;
+            let parameters: [Parameter<'_>; 5] = [
+                (&name, Type::TEXT),
+                (&owner, Type::TEXT),
+                (&id, Type::BYTEA),
+                (&key, Type::BYTEA),
+                (&created_at, Type::INT8),
+            ];
+            let link = self.link;
+            let rows =
+                link.wait(link.rows(&link.sql.insert_tenant, &parameters)).map_err(
+                    |failure| match failure {
+                        Failure::Stale => there(&name).into(),
+                        failure => failure,
+                    },
+                )?;
+            numbered.push((old, name, rows.first().map_or(Ok(0), |row| row.try_get(0))?));
+        }
+        Ok(numbered)
+    }
+
+    fn streams(&self, old: i64, new: i32) -> Result<(), Failure> {
+        let sql =
+            "SELECT id, kind, name, sequence, head, open, private FROM streams WHERE tenant = ?1 ORDER BY id";
+        let link = self.link;
+        self.pages(sql, &[old], |rows: Vec<(i64, i16, Vec<u8>, i64, Vec<u8>, Vec<u8>, Vec<u8>)>| {
+            let ids: Vec<i64> = rows.iter().map(|row| self.id(row.0)).collect();
+            let kinds: Vec<i16> = rows.iter().map(|row| row.1).collect();
+            let sequences: Vec<i64> = rows.iter().map(|row| row.3).collect();
+            let names: Vec<&[u8]> = rows.iter().map(|row| &row.2[..]).collect();
+            let heads: Vec<&[u8]> = rows.iter().map(|row| &row.4[..]).collect();
+            let (open, private): (Vec<&[u8]>, Vec<&[u8]>) =
+                rows.iter().map(|row| (&row.5[..], &row.6[..])).unzip();
+            let parameters: [Parameter<'_>; 8] = [
+                (&new, Type::INT4),
+                (&ids, Type::INT8_ARRAY),
+                (&kinds, Type::INT2_ARRAY),
+                (&names, Type::BYTEA_ARRAY),
+                (&sequences, Type::INT8_ARRAY),
+                (&heads, Type::BYTEA_ARRAY),
+                (&open, Type::BYTEA_ARRAY),
+                (&private, Type::BYTEA_ARRAY),
+            ];
+            link.wait(link.change(rows.len(), &link.sql.insert_streams, &parameters))
+        })
+    }
+
+    /// The log of a tenant, in its order.
+    fn log(&self, old: i64, name: &str, new: i32, is_one_of_many: bool) -> Result<Moved, Failure> {
+        let sql = "SELECT e.stream, e.sequence FROM events e JOIN streams s ON s.id = e.stream
+                   WHERE s.tenant = ?1 ORDER BY e.position";
+        let (link, mut events) = (self.link, 0);
+        self.pages(sql, &[old], |rows: Vec<(i64, i64)>| {
+            let (streams, sequences): (Vec<i64>, Vec<i64>) =
+                rows.iter().map(|(stream, sequence)| (self.id(*stream), *sequence)).unzip();
+            let parameters: [Parameter<'_>; 4] = [
+                (&new, Type::INT4),
+                (&events, Type::INT8),
+                (&streams, Type::INT8_ARRAY),
+                (&sequences, Type::INT8_ARRAY),
+            ];
+            link.wait(link.change(rows.len(), &link.sql.insert_log, &parameters))?;
+            events += rows.len() as i64;
+            Ok(())
+        })?;
+        Ok(Moved { tenant: name.to_owned(), events: events.unsigned_abs(), is_renumbered: is_one_of_many })
+    }
+
+    fn keys(&self, old: i64, new: i32) -> Result<(), Failure> {
+        let sql = "SELECT \"index\", key, stream, sequence FROM keys WHERE tenant = ?1
+                   ORDER BY \"index\", key, stream";
+        let link = self.link;
+        self.pages(sql, &[old], |rows: Vec<(i16, Vec<u8>, i64, i64)>| {
+            let (indexes, keys): (Vec<i16>, Vec<&[u8]>) = rows.iter().map(|row| (row.0, &row.1[..])).unzip();
+            let (streams, sequences): (Vec<i64>, Vec<i64>) =
+                rows.iter().map(|row| (self.id(row.2), row.3)).unzip();
+            let parameters: [Parameter<'_>; 5] = [
+                (&new, Type::INT4),
+                (&indexes, Type::INT2_ARRAY),
+                (&keys, Type::BYTEA_ARRAY),
+                (&streams, Type::INT8_ARRAY),
+                (&sequences, Type::INT8_ARRAY),
+            ];
+            link.wait(link.change(rows.len(), &link.sql.insert_keys, &parameters))
+        })
+    }
+
+    fn own_rows(&self, old: i64, new: i32) -> Result<(), Failure> {
+        let sql = "SELECT key, value FROM own_rows WHERE tenant = ?1 ORDER BY key";
+        let link = self.link;
+        self.pages(sql, &[old], |rows: Vec<(String, Vec<u8>)>| {
+            let (keys, values): (Vec<&str>, Vec<&[u8]>) =
+                rows.iter().map(|(key, value)| (key.as_str(), &value[..])).unzip();
+            let parameters: [Parameter<'_>; 3] =
+                [(&new, Type::INT4), (&keys, Type::TEXT_ARRAY), (&values, Type::BYTEA_ARRAY)];
+            link.wait(link.change(rows.len(), &link.sql.put_own, &parameters))
+        })
+    }
+
+    fn events(&self) -> Result<(), Failure> {
+        let sql = "SELECT stream, sequence, kind, at, command, part, of, refs, data, sealed, salt, seal, hash
+                   FROM events ORDER BY position";
+        let link = self.link;
+        self.pages(sql, &[], |rows: Vec<Event>| {
+            let streams: Vec<i64> = rows.iter().map(|row| self.id(row.stream)).collect();
+            let sequences: Vec<i64> = rows.iter().map(|row| row.sequence).collect();
+            let kinds: Vec<i16> = rows.iter().map(|row| row.kind).collect();
+            let at: Vec<i64> = rows.iter().map(|row| row.at).collect();
+            let (part, of): (Vec<i32>, Vec<i32>) = rows.iter().map(|row| (row.part, row.of)).unzip();
+            let bytes =
+                |n: usize| -> Vec<Option<&[u8]>> { rows.iter().map(|row| row.bytes[n].as_deref()).collect() };
+            let [commands, refs, data, sealed, salts, seals, hashes] = [0, 1, 2, 3, 4, 5, 6].map(bytes);
+            let parameters: [Parameter<'_>; 13] = [
+                (&streams, Type::INT8_ARRAY),
+                (&sequences, Type::INT8_ARRAY),
+                (&kinds, Type::INT2_ARRAY),
+                (&at, Type::INT8_ARRAY),
+                (&commands, Type::BYTEA_ARRAY),
+                (&part, Type::INT4_ARRAY),
+                (&of, Type::INT4_ARRAY),
+                (&refs, Type::BYTEA_ARRAY),
+                (&data, Type::BYTEA_ARRAY),
+                (&sealed, Type::BYTEA_ARRAY),
+                (&salts, Type::BYTEA_ARRAY),
+                (&seals, Type::BYTEA_ARRAY),
+                (&hashes, Type::BYTEA_ARRAY),
+            ];
+            link.wait(link.change(rows.len(), &link.sql.insert_events, &parameters))
+        })
+    }
+
+    fn payloads(&self) -> Result<(), Failure> {
+        let sql = "SELECT e.stream, e.sequence, p.salt, CAST(p.text AS BLOB) FROM payloads p
+                   JOIN events e ON e.position = p.event ORDER BY p.event";
+        let link = self.link;
+        self.pages(sql, &[], |rows: Vec<(i64, i64, Vec<u8>, Vec<u8>)>| {
+            let (streams, sequences): (Vec<i64>, Vec<i64>) =
+                rows.iter().map(|row| (self.id(row.0), row.1)).unzip();
+            let (salts, texts): (Vec<&[u8]>, Vec<&[u8]>) =
+                rows.iter().map(|row| (&row.2[..], &row.3[..])).unzip();
+            let parameters: [Parameter<'_>; 4] = [
+                (&streams, Type::INT8_ARRAY),
+                (&sequences, Type::INT8_ARRAY),
+                (&salts, Type::BYTEA_ARRAY),
+                (&texts, Type::BYTEA_ARRAY),
+            ];
+            link.wait(link.change(rows.len(), &link.sql.insert_payloads, &parameters))
+        })
+    }
+
+    /// What a query of the file finds, page by page.
+    fn pages<T: FromRow>(
+        &self,
+        sql: &str,
+        values: &[i64],
+        mut page: impl FnMut(Vec<T>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut statement = self.source.prepare(sql)?;
+        let mut found = statement.query(rusqlite::params_from_iter(values))?;
+        let mut rows = Vec::with_capacity(PAGE);
+        while let Some(row) = found.next()? {
+            rows.push(T::from_row(row)?);
+            if rows.len() == PAGE {
+                page(std::mem::take(&mut rows))?;
+            }
+        }
+        if rows.is_empty() { Ok(()) } else { page(rows) }
+    }
+}
+
+fn there(tenant: &str) -> StoreError {
+    StoreError::with(Code::StoreForeign, format!("the server already has a tenant {tenant}"))
+}
+
+/// A row as the server takes it.
+trait FromRow: Sized {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self>;
+}
+
+/// An event's columns.
+struct Event {
+    stream: i64,
+    sequence: i64,
+    kind: i16,
+    at: i64,
+    part: i32,
+    of: i32,
+    bytes: [Option<Vec<u8>>; 7],
+}
+
+impl FromRow for Event {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Event> {
+        let bytes = [4, 7, 8, 9, 10, 11, 12].map(|at| row.get(at));
+        let [command, refs, data, sealed, salt, seal, hash] = bytes;
+        Ok(Event {
+            stream: row.get(0)?,
+            sequence: row.get(1)?,
+            kind: row.get(2)?,
+            at: row.get(3)?,
+            part: row.get(5)?,
+            of: row.get(6)?,
+            bytes: [command?, refs?, data?, sealed?, salt?, seal?, hash?],
+        })
+    }
+}
+
+macro_rules! rows {
+    ($(($($kind:ident $at:tt),*))*) => {
+        $(impl<$($kind: rusqlite::types::FromSql),*> FromRow for ($($kind,)*) {
+            fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+                Ok(($(row.get::<_, $kind>($at)?,)*))
+            }
+        })*
+    };
+}
+
+rows! {
+    (A 0, B 1)
+    (A 0, B 1, C 2, D 3)
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6)
+}
