@@ -1,11 +1,14 @@
 //! The design in other words: plain lists, whole seconds, one function per
 //! paragraph. It shares no code with the rules, and is slow and obvious.
 
+#[path = "naive/attempts.rs"]
 mod attempts;
+#[path = "naive/calls.rs"]
 mod calls;
+#[path = "naive/people.rs"]
 mod people;
 
-use crate::commands::{Agent, Content, Name, PEOPLE, Word};
+use super::commands::{Agent, Content, Name, PEOPLE, Word};
 
 /// What is said to a command.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,11 +13,11 @@ use onceseal_core::reply::Reply;
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::{Span, Timestamp};
 
+use super::commands::{Agent, Content, Do, Name, PEOPLE, Pick, Reach, Word};
+use super::naive::{Handle, Naive, Say, Stage};
+use super::policies::POLICIES;
 use crate::calls::{Call, call, identity, settle};
-use crate::commands::{Agent, Content, Do, Name, PEOPLE, Pick, Reach, Word};
 use crate::executor::Rules;
-use crate::naive::{Handle, Naive, Say, Stage};
-use crate::policies::POLICIES;
 use crate::world::{World, noon};
 
 pub(crate) struct Play<'r> {

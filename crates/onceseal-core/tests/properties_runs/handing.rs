@@ -11,10 +11,10 @@ use onceseal_core::journal::Row;
 use onceseal_core::lease::Resource;
 use onceseal_core::time::Span;
 
-use crate::naive::Say;
-use crate::naive::handoffs::{By, Stage};
-use crate::play::Play;
-use crate::steps::Handing;
+use super::naive::Say;
+use super::naive::handoffs::{By, Stage};
+use super::play::Play;
+use super::steps::Handing;
 
 const RECEIPTS: u8 = 24;
 

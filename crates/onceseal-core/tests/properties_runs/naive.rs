@@ -1,6 +1,7 @@
 //! Runs as the design tells of them, as plainly as it can be said: no streams, no
 //! events, no hashes, everything looked at every time.
 
+#[path = "naive/handoffs.rs"]
 pub(crate) mod handoffs;
 
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 use onceseal_core::code::Code;
 use serde_json::Value;
 
-use crate::steps::{Bound, Taking};
+use super::steps::{Bound, Taking};
 use handoffs::Handoff;
 
 /// What is answered.

@@ -19,9 +19,9 @@ use onceseal_core::run::{
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::{Span, Timestamp};
 
+use super::naive::{Answer, Asked, CHANGES, GATES, Held, Naive, Run, Say, Wish};
+use super::steps::{Asking, Bound, Do, Taking};
 use crate::executor::Rules;
-use crate::naive::{Answer, Asked, CHANGES, GATES, Held, Naive, Run, Say, Wish};
-use crate::steps::{Asking, Bound, Do, Taking};
 use crate::world::{World, noon};
 
 const POLICY: &str = "schema: onceseal.policy/v1\nactions: {}\n";

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::definitions::KINDS;
+use super::definitions::KINDS;
 
 /// Which of those that there are: taken modulo their number.
 pub(crate) type Pick = usize;

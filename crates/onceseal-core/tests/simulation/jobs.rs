@@ -2,8 +2,11 @@
 //! whose clock jumps; a controller goes on with it, an operator looks after it,
 //! somebody sweeps.
 
+#[path = "jobs/ghost.rs"]
 mod ghost;
+#[path = "jobs/mutants.rs"]
 pub(crate) mod mutants;
+#[path = "jobs/plan.rs"]
 mod plan;
 
 use onceseal_core::action::Principal;

@@ -1,7 +1,7 @@
 //! What a holder, the remote and time do to an attempt.
 
+use super::super::commands::Word;
 use super::{By, Effect, Handle, Naive, Say, Stage, no, state_of};
-use crate::commands::Word;
 
 /// A word that comes late names its action.
 fn late(code: &'static str, handle: &Handle) -> Say {

@@ -1,7 +1,7 @@
 //! Proposing, and going on with what was proposed.
 
+use super::super::commands::{Content, Name, Reach};
 use super::{Action, Approval, By, Effect, Naive, Say, Stage, key_of, no, same_rule, same_wish, verdict};
-use crate::commands::{Content, Name, Reach};
 
 /// A call while it is answered.
 struct Wish {

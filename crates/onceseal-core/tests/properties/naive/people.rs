@@ -1,7 +1,7 @@
 //! What people say.
 
+use super::super::commands::{Agent, PEOPLE};
 use super::{By, Handle, Naive, Say, agent_name, entitled, name_of, no, same_rule};
-use crate::commands::{Agent, PEOPLE};
 
 impl Naive {
     pub(crate) fn answer(&mut self, approval: usize, person: usize, yes: bool, shown: bool) -> Say {
