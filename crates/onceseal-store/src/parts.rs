@@ -35,12 +35,35 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// A virtual file system registered with SQLite, for tests of power loss.
     pub vfs: Option<String>,
+    /// The tenant where there is none yet, for tests that have the same one twice.
+    #[cfg(feature = "conformance")]
+    pub made: Option<Tenant>,
+}
+
+impl Options {
+    /// The tenant where there is none yet.
+    fn new_tenant(&self) -> Result<Tenant, StoreError> {
+        check_tenant(&self.tenant)?;
+        #[cfg(feature = "conformance")]
+        if let Some(made) = &self.made {
+            return Ok(made.clone());
+        }
+        new_tenant(&self.tenant)
+    }
 }
 
 impl Default for Options {
     fn default() -> Options {
         let (tenant, clock) = (Tenant::DEFAULT.to_owned(), Arc::new(SystemClock));
-        Options { tenant, owner: None, known: None, clock, vfs: None }
+        Options {
+            tenant,
+            owner: None,
+            known: None,
+            clock,
+            vfs: None,
+            #[cfg(feature = "conformance")]
+            made: None,
+        }
     }
 }
 
@@ -114,13 +137,10 @@ impl Parts {
     /// # Errors
     /// An invalid tenant, or a system without random numbers.
     pub fn memory(options: &Options) -> Result<Parts, StoreError> {
-        check_tenant(&options.tenant)?;
-        let (mut id, mut key) = ([0; 16], [0; 32]);
-        fill(&mut id)?;
-        fill(&mut key)?;
+        let tenant = options.new_tenant()?;
         let memory = Memory::default();
         Ok(Parts {
-            tenant: Tenant { name: options.tenant.clone(), id, key: BlindingKey(key) },
+            tenant,
             owner: options.owner.clone(),
             backend: Box::new(memory.writer(options.clock.clone())),
             waiting: Vec::new(),
@@ -139,7 +159,7 @@ impl Parts {
     /// `store_went_back` for one without the known tenant, which are left as they
     /// are; `store_failed` if it cannot be used.
     pub fn sqlite(path: PathBuf, options: &Options) -> Result<Parts, StoreError> {
-        check_tenant(&options.tenant)?;
+        let new = options.new_tenant()?;
         let connector = Connector::new(path, options.vfs.clone())?;
         connector.look()?;
         let turnstile = Turnstile::open(connector.path())?;
@@ -152,7 +172,7 @@ impl Parts {
         let now = options.clock.now().wall_us;
         let Founded { row, tenant, owner } = {
             let _turn = turnstile.enter()?;
-            connector.found(&options.tenant, options.owner.as_deref(), now)?
+            connector.found(&new, options.owner.as_deref(), now)?
         };
         let pool = Arc::new(Pool::new(connector.clone(), row)?);
         let clock = BatchClock::new(options.clock.clone());
@@ -180,14 +200,14 @@ impl Parts {
     /// they are; `store_failed` for a server whose settings do not protect.
     #[cfg(feature = "postgres")]
     pub fn postgres(url: PostgresUrl, options: &Options) -> Result<Parts, StoreError> {
-        check_tenant(&options.tenant)?;
+        let new = options.new_tenant()?;
         let connector = postgres::Connector::new(url)?;
         if let Some(known) = options.known
             && connector.find(&options.tenant)?.is_none_or(|(found, _)| found.tenant.id != known)
         {
             return Err(StoreError::new(Code::StoreWentBack));
         }
-        let (founded, database_us) = connector.found(&options.tenant, options.owner.as_deref())?;
+        let (founded, database_us) = connector.found(&new, options.owner.as_deref())?;
         let postgres::Founded { row, tenant, owner } = founded;
         let clock = DatabaseClock::beside(options.clock.clone(), database_us);
         let behind = Arc::default();
@@ -218,6 +238,14 @@ fn check_tenant(name: &str) -> Result<(), StoreError> {
     } else {
         Err(StoreError::with(Code::OutOfBounds, "a tenant is [a-z0-9][a-z0-9_-]{0,62}"))
     }
+}
+
+/// A tenant of this name, as nobody has it.
+pub(crate) fn new_tenant(name: &str) -> Result<Tenant, StoreError> {
+    let (mut id, mut key) = ([0; 16], [0; 32]);
+    fill(&mut id)?;
+    fill(&mut key)?;
+    Ok(Tenant { name: name.to_owned(), id, key: BlindingKey(key) })
 }
 
 /// Random bytes of the operating system.

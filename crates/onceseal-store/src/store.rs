@@ -104,12 +104,22 @@ impl Store {
     /// # Errors
     /// The tenant's first event cannot be recorded.
     pub fn of(parts: Parts) -> Result<Store, StoreError> {
+        Store::created(parts, stamped(Command::Create)?)
+    }
+
+    /// As [`Store::of`], with what makes the tenant's first event this one.
+    #[cfg(feature = "conformance")]
+    pub fn same(parts: Parts, create: Stamped) -> Result<Store, StoreError> {
+        Store::created(parts, create)
+    }
+
+    fn created(parts: Parts, create: Stamped) -> Result<Store, StoreError> {
         let Parts { tenant, owner, backend, waiting, readers, decide, sweeps, clock } = parts;
         let pinned = Pinned::new(tenant.clone(), owner);
         let executor = |backend| Executor::new(backend, pinned.clone(), decide.clone());
         let writer = Writer::start(executor(backend), waiting.into_iter().map(executor).collect())?;
         let store = Store { tenant, clock, writer, readers, sweeps, closed: AtomicBool::new(false) };
-        match store.submit(Command::Create)?.wait() {
+        match store.writer.submit(create).wait() {
             // It was created, and its row was changed since: an audit names it.
             Err(error) if error.code() == Code::Corrupt => {}
             created => drop(created?),
@@ -143,6 +153,13 @@ impl Store {
     /// the ticket's answer.
     pub fn submit(&self, command: Command) -> Result<Ticket, StoreError> {
         Ok(self.writer.submit(stamped(command)?))
+    }
+
+    /// Submits commands that are stamped already, all at once: they are in one batch,
+    /// if its time is enough for them.
+    #[cfg(feature = "conformance")]
+    pub fn submit_all(&self, commands: Vec<Stamped>) -> Vec<Ticket> {
+        self.writer.submit_all(commands)
     }
 
     /// As [`Store::submit`], for a thread that may block: where nobody else

@@ -62,6 +62,12 @@ impl Writer {
         self.queue.submit(command.into())
     }
 
+    /// Has the thread run these, one after another.
+    #[cfg(feature = "conformance")]
+    pub(crate) fn submit_all(&self, commands: Vec<Stamped>) -> Vec<Ticket> {
+        self.queue.submit_all(commands.into_iter().map(Submitted::from))
+    }
+
     /// Runs this here if nobody is writing or waiting to; else as
     /// [`Writer::submit`].
     pub(crate) fn submit_here(&self, command: Stamped) -> Ticket {

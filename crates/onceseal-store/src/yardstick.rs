@@ -12,6 +12,7 @@ use rusqlite::params_from_iter;
 use rusqlite::types::Value;
 
 use crate::error::StoreError;
+use crate::parts::new_tenant;
 use crate::sqlite::Connector;
 
 /// How a replay went.
@@ -37,7 +38,7 @@ const TABLES: [(&str, usize); 4] = [("streams", 8), ("events", 14), ("payloads",
 pub fn replay(source: &Path, target: &Path, after: u64, most: usize) -> Result<Replay, StoreError> {
     let batches = batches(source, after, most)?;
     let connector = Connector::new(target.to_owned(), None)?;
-    connector.found(Tenant::DEFAULT, None, 0)?;
+    connector.found(&new_tenant(Tenant::DEFAULT)?, None, 0)?;
     let connection = connector.raw_writer()?;
     let mut statements = Vec::new();
     for (table, columns) in TABLES {

@@ -12,7 +12,6 @@ use super::schema::{self, Found};
 use super::statements::BEGIN;
 use crate::columns;
 use crate::error::StoreError;
-use crate::parts::fill;
 
 /// A tenant as a database has it.
 pub(crate) struct Founded {
@@ -24,9 +23,9 @@ pub(crate) struct Founded {
 }
 
 impl Connector {
-    /// Brings the database to this program's schema and finds or makes the tenant,
-    /// which `owner` then owns. Also the server's clock.
-    pub(crate) fn found(&self, tenant: &str, owner: Option<&str>) -> Result<(Founded, i64), StoreError> {
+    /// Brings the database to this program's schema and finds the tenant of this name,
+    /// or makes this one, which `owner` then owns. Also the server's clock.
+    pub(crate) fn found(&self, new: &Tenant, owner: Option<&str>) -> Result<(Founded, i64), StoreError> {
         let link = self.connect().map_err(Failure::told)?;
         let now = self.server(&link).map_err(Failure::told)?.clock_us;
         // Other hosts may run the program that made it: an older one is theirs to bring on,
@@ -36,9 +35,9 @@ impl Connector {
             Found::Ours(_) => return Err(StoreError::new(Code::SchemaOld)),
             Found::Empty => schema::migrate(self, &link, now).map_err(Failure::told)?,
         }
-        let founded = match find(&link, tenant).map_err(Failure::told)? {
+        let founded = match find(&link, &new.name).map_err(Failure::told)? {
             Some(founded) => founded,
-            None => self.make(&link, tenant, owner, now)?,
+            None => self.make(&link, new, owner, now)?,
         };
         Ok((founded, now))
     }
@@ -62,15 +61,12 @@ impl Connector {
         Ok((if let Found::Ours(version) = found { version } else { 0 }, schema::VERSION))
     }
 
-    fn make(&self, link: &Link, name: &str, owner: Option<&str>, now: i64) -> Result<Founded, StoreError> {
-        let (mut id, mut key) = ([0; 16], [0; 32]);
-        fill(&mut id)?;
-        fill(&mut key)?;
+    fn make(&self, link: &Link, new: &Tenant, owner: Option<&str>, now: i64) -> Result<Founded, StoreError> {
         let parameters: [super::link::Parameter<'_>; 5] = [
-            (&name, Type::TEXT),
+            (&new.name, Type::TEXT),
             (&owner, Type::TEXT),
-            (&&id[..], Type::BYTEA),
-            (&&key[..], Type::BYTEA),
+            (&&new.id[..], Type::BYTEA),
+            (&&new.key.0[..], Type::BYTEA),
             (&now, Type::INT8),
         ];
         let made = link.wait(async {
@@ -85,11 +81,10 @@ impl Connector {
             Ok(rows) => {
                 let row = rows.first().and_then(|row| row.try_get(0).ok());
                 let row = row.ok_or_else(|| StoreError::new(Code::Internal))?;
-                let tenant = Tenant { name: name.to_owned(), id, key: BlindingKey(key) };
-                Ok(Founded { row, tenant, owner: owner.map(str::to_owned) })
+                Ok(Founded { row, tenant: new.clone(), owner: owner.map(str::to_owned) })
             }
             // Another made it at the same moment.
-            Err(Failure::Stale) => find(link, name)
+            Err(Failure::Stale) => find(link, &new.name)
                 .map_err(Failure::told)?
                 .ok_or_else(|| StoreError::with(Code::StoreBusy, "the tenant is being made")),
             Err(failure) => Err(failure.told()),

@@ -13,7 +13,6 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 use super::identity::{self, Identity};
 use super::{schema, statements};
 use crate::error::StoreError;
-use crate::parts::fill;
 use crate::place::private::beside;
 
 /// For programs that do not know the turnstile.
@@ -114,17 +113,17 @@ impl Connector {
         }
     }
 
-    /// Brings the file to this program's schema and finds or makes the tenant,
-    /// which `owner` then owns.
-    pub(crate) fn found(&self, tenant: &str, owner: Option<&str>, now: i64) -> Result<Founded, StoreError> {
+    /// Brings the file to this program's schema and finds the tenant of this name, or
+    /// makes this one, which `owner` then owns.
+    pub(crate) fn found(&self, new: &Tenant, owner: Option<&str>, now: i64) -> Result<Founded, StoreError> {
         let mut connection = self.writer()?;
         empty_log(&connection)?;
         crate::fault::reach("before_migrate")?;
         schema::migrate(&mut connection, now)?;
         crate::fault::reach("after_migrate")?;
-        let found = match find_tenant(&connection, tenant)? {
+        let found = match find_tenant(&connection, &new.name)? {
             Some(found) => found,
-            None => make_tenant(&mut connection, tenant, owner, now)?,
+            None => make_tenant(&mut connection, new, owner, now)?,
         };
         crate::fault::reach("after_tenant")?;
         Ok(found)
@@ -248,23 +247,19 @@ fn find_tenant(connection: &Connection, name: &str) -> Result<Option<Founded>, S
 /// The tenant of this name, made if the file does not have it.
 fn make_tenant(
     connection: &mut Connection,
-    name: &str,
+    new: &Tenant,
     owner: Option<&str>,
     now: i64,
 ) -> Result<Founded, StoreError> {
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    if let Some(found) = find_tenant(&transaction, name)? {
+    if let Some(found) = find_tenant(&transaction, &new.name)? {
         return Ok(found);
     }
-    let (mut id, mut key) = ([0; 16], [0; 32]);
-    fill(&mut id)?;
-    fill(&mut key)?;
     transaction.execute(
         "INSERT INTO tenants (tenant, owner, tenant_id, blinding_key, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
-        (name, owner, id, key, now),
+        (&new.name, owner, new.id, new.key.0, now),
     )?;
     let row = transaction.last_insert_rowid();
     transaction.commit()?;
-    let tenant = Tenant { name: name.to_owned(), id, key: BlindingKey(key) };
-    Ok(Founded { row, tenant, owner: owner.map(str::to_owned) })
+    Ok(Founded { row, tenant: new.clone(), owner: owner.map(str::to_owned) })
 }
