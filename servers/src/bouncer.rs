@@ -16,6 +16,7 @@ use crate::{chance, program};
 pub struct Bouncer {
     daemon: Daemon,
     port: u16,
+    user: String,
     password: String,
 }
 
@@ -38,20 +39,44 @@ impl Bouncer {
     #[must_use]
     #[track_caller]
     pub fn with(server: &Postgres, port: u16, settings: &[(&str, &str)]) -> Bouncer {
+        Bouncer::between(SUPERUSER, server.password(), &format!("127.0.0.1:{port}"), settings)
+    }
+
+    /// Starts one before the server with this address, as [`Shared`](crate::Shared)
+    /// has one, with settings of `[pgbouncer]`.
+    ///
+    /// # Panics
+    /// If PgBouncer is not installed, or does not start: with its log. If the address
+    /// does not name a user, a password, a host and a port.
+    #[must_use]
+    #[track_caller]
+    pub fn before(url: &str, settings: &[(&str, &str)]) -> Bouncer {
+        let parts = || {
+            let (_, rest) = url.split_once("://")?;
+            let (login, rest) = rest.split_once('@')?;
+            Some((login.split_once(':')?, rest.split_once('/')?.0))
+        };
+        let ((user, password), server) = parts().expect("an address with a user, a password and a host");
+        Bouncer::between(user, password, server, settings)
+    }
+
+    fn between(user: &str, password: &str, server: &str, settings: &[(&str, &str)]) -> Bouncer {
         let daemon = Daemon::new(&std::env::temp_dir(), "bouncer");
-        daemon.write("users", &format!("\"{SUPERUSER}\" \"{}\"\n", server.password()));
-        let mut bouncer = Bouncer { daemon, port: 0, password: server.password().to_owned() };
+        daemon.write("users", &format!("\"{user}\" \"{password}\"\n"));
+        let (user, password) = (user.to_owned(), password.to_owned());
+        let mut bouncer = Bouncer { daemon, port: 0, user, password };
         let started = (0..10).any(|_| {
             bouncer.port = chance::port();
-            bouncer.daemon.write("bouncer.ini", &bouncer.configuration(port, settings));
+            bouncer.daemon.write("bouncer.ini", &bouncer.configuration(server, settings));
             bouncer.try_start()
         });
         assert!(started, "no port is free: {}", bouncer.log());
         bouncer
     }
 
-    fn configuration(&self, server: u16, settings: &[(&str, &str)]) -> String {
-        let mut text = format!("[databases]\n* = host=127.0.0.1 port={server}\n[pgbouncer]\n");
+    fn configuration(&self, server: &str, settings: &[(&str, &str)]) -> String {
+        let (host, port) = server.rsplit_once(':').expect("a host and a port");
+        let mut text = format!("[databases]\n* = host={host} port={port}\n[pgbouncer]\n");
         let (directory, port) = (self.daemon.directory().display().to_string(), self.port.to_string());
         let own = [
             ("listen_addr", "127.0.0.1"),
@@ -89,7 +114,7 @@ impl Bouncer {
     /// The address of a database, for the server's superuser.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
-        format!("postgres://{SUPERUSER}:{}@127.0.0.1:{}/{database}", self.password, self.port)
+        format!("postgres://{}:{}@127.0.0.1:{}/{database}", self.user, self.password, self.port)
     }
 
     /// The port.

@@ -49,6 +49,12 @@ impl Shared {
         Database { name: self.psql.new_database(), server: self }
     }
 
+    /// The address of a database, for a superuser.
+    #[must_use]
+    pub fn url(&self, database: &str) -> String {
+        self.psql.url(database)
+    }
+
     /// Runs statements one by one: their rows, with `|` between columns.
     ///
     /// # Panics

@@ -1,8 +1,9 @@
 //! The suite over every store.
 
 use std::fs::File;
+use std::sync::OnceLock;
 
-use onceseal_servers::server;
+use onceseal_servers::{Bouncer, server};
 use onceseal_store::PostgresUrl;
 use onceseal_store::conformance::{InFile, InMemory, OnServer, Subject, cases};
 
@@ -41,7 +42,26 @@ fn in_file(group: &str) {
 
 fn on_server(group: &str) {
     let database = server().new_database();
-    let url: PostgresUrl = database.url().parse().expect("an address");
+    at(&database.url(), group);
+}
+
+/// Where no transaction is in the session of the one before, and whatever that one
+/// left in its session is thrown away.
+fn through_bouncer(group: &str) {
+    static BOUNCER: OnceLock<Bouncer> = OnceLock::new();
+    let forgetful = [("server_reset_query", "DISCARD ALL"), ("server_reset_query_always", "1")];
+    let bouncer = BOUNCER.get_or_init(|| Bouncer::before(&server().url("postgres"), &forgetful));
+    let database = server().new_database();
+    at(&bouncer.url(database.name()), group);
+    let sessions = database.sql(
+        "SELECT count(*) FROM pg_stat_activity \
+         WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    );
+    assert!(["1", "2", "3"].contains(&&*sessions), "{sessions} sessions: it was not between");
+}
+
+fn at(url: &str, group: &str) {
+    let url: PostgresUrl = url.parse().expect("an address");
     let mut schemas = (1..).map(|n| format!("s{n}"));
     run(group, |_| {
         let schema = schemas.next().expect("endless");
@@ -69,6 +89,13 @@ macro_rules! groups {
             $(#[test]
             fn $test() {
                 super::on_server($group);
+            })*
+        }
+
+        mod bouncer {
+            $(#[test]
+            fn $test() {
+                super::through_bouncer($group);
             })*
         }
 
