@@ -3,9 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::future::join;
+use tokio_postgres::types::Type;
+
 use super::connect::Connector;
 use super::failure::Failure;
-use super::link::Link;
+use super::link::{Link, Parameter};
 use super::lock::{Numbers, of_schema};
 use super::reading::PostgresSnapshot;
 use super::schema;
@@ -84,15 +87,31 @@ impl Pool {
     fn open(&self) -> Result<PostgresSnapshot<'_>, Failure> {
         let link = self.link()?;
         self.catch_up(&link)?;
+        if self.begin(&link)? && self.behind.is_some() {
+            // Others have committed what is not in the log, and may never look at it
+            // again. Where somebody keeps the sequencer's lock for long it stays so.
+            link.wait(link.run("ROLLBACK"))?;
+            match link.wait(sequence(&link, self.tenant, self.numbers)) {
+                Ok(()) | Err(Failure::Locked | Failure::Again(_)) => self.begin(&link)?,
+                Err(failure) => return Err(failure),
+            };
+        }
+        Ok(PostgresSnapshot::new(self, link, self.tenant))
+    }
+
+    /// Takes a picture; says whether something in it is not in the log yet.
+    fn begin(&self, link: &Link) -> Result<bool, Failure> {
+        let one: [Parameter<'_>; 2] = [(&self.tenant, Type::INT4), (&1_i64, Type::INT8)];
         link.wait(async {
             link.run(BEGIN_READING).await?;
-            // The first statement takes the picture.
-            let rows = link.rows(&link.sql.migrations, &[]).await?;
+            // The first statement takes it.
+            let (rows, left) =
+                join(link.rows(&link.sql.migrations, &[]), link.rows(&link.sql.unsequenced, &one)).await;
             let version =
-                rows.last().map_or(Ok(0), |row| crate::columns::integer(row, 0, "schema_migrations.id"))?;
-            Ok(schema::check_version(version)?)
-        })?;
-        Ok(PostgresSnapshot::new(self, link, self.tenant))
+                rows?.last().map_or(Ok(0), |row| crate::columns::integer(row, 0, "schema_migrations.id"))?;
+            schema::check_version(version)?;
+            Ok(!left?.is_empty())
+        })
     }
 }
 
