@@ -87,13 +87,14 @@ impl Pool {
     fn open(&self) -> Result<PostgresSnapshot<'_>, Failure> {
         let link = self.link()?;
         self.catch_up(&link)?;
-        if self.begin(&link)? && self.behind.is_some() {
+        if self.begin(&link)? {
             // Others have committed what is not in the log, and may never look at it
-            // again. Where somebody keeps the sequencer's lock for long it stays so.
+            // again. It stays so where somebody keeps the sequencer's lock for long, and
+            // for whoever may not write.
             link.wait(link.run("ROLLBACK"))?;
             match link.wait(sequence(&link, self.tenant, self.numbers)) {
-                Ok(()) | Err(Failure::Locked | Failure::Again(_)) => self.begin(&link)?,
-                Err(failure) => return Err(failure),
+                Err(Failure::Lost(why)) => return Err(Failure::Lost(why)),
+                Ok(()) | Err(_) => self.begin(&link)?,
             };
         }
         Ok(PostgresSnapshot::new(self, link, self.tenant))

@@ -96,6 +96,16 @@ impl Place<'_> {
         open(&self.own)
     }
 
+    /// The store that is there, for reading alone.
+    pub(crate) fn open_reader(&self) -> Store {
+        let options = Options::default();
+        let opened = match PostgresUrl::is_meant(&self.own) {
+            true => Store::postgres_reader(self.own.parse().expect("an address"), &options),
+            false => Store::sqlite_reader(PathBuf::from(&self.own), &options),
+        };
+        opened.expect("opened").expect("it is there")
+    }
+
     /// Where the file is, if it is one.
     pub(crate) fn path(&self) -> &Path {
         Path::new(&self.own)
