@@ -1,0 +1,7 @@
+//! What a store on PostgreSQL promises where servers, sessions and other
+//! processes do their worst: each test fails where the protocol is simpler.
+
+#[path = "postgres/base.rs"]
+mod base;
+#[path = "postgres/waiting.rs"]
+mod waiting;
