@@ -5,3 +5,7 @@
 mod base;
 #[path = "postgres/waiting.rs"]
 mod waiting;
+#[path = "postgres/fencing.rs"]
+mod fencing;
+#[path = "postgres/losing.rs"]
+mod losing;

@@ -15,6 +15,8 @@ pub(super) enum Failure {
     Stale,
     /// A lock was waited for and not had.
     Locked,
+    /// The server has no room for as many locks.
+    Full,
     /// The connection is good for nothing more, and what became of a statement
     /// without an answer is not known.
     Lost(StoreError),
@@ -50,10 +52,12 @@ impl From<tokio_postgres::Error> for Failure {
             SqlState::T_R_SERIALIZATION_FAILURE => Failure::Again("serialization failure"),
             SqlState::T_R_DEADLOCK_DETECTED => Failure::Again("deadlock"),
             SqlState::LOCK_NOT_AVAILABLE => Failure::Locked,
-            SqlState::OUT_OF_MEMORY => Failure::Again("the server has no room for more locks"),
-            SqlState::UNIQUE_VIOLATION => Failure::Stale,
+            SqlState::OUT_OF_MEMORY => Failure::Full,
+            // A row was there already, or one was not as it was.
+            SqlState::UNIQUE_VIOLATION | SqlState::DIVISION_BY_ZERO => Failure::Stale,
             SqlState::QUERY_CANCELED => Failure::Again("it took the server too long"),
-            SqlState::READ_ONLY_SQL_TRANSACTION => {
+            // The second is what a standby answers to a transaction that is to write.
+            SqlState::READ_ONLY_SQL_TRANSACTION | SqlState::FEATURE_NOT_SUPPORTED => {
                 Failure::Lost(unreachable("it is a standby, or takes no writes"))
             }
             SqlState::DISK_FULL => failed(Code::StoreFailed, "the server's disk is full"),
@@ -103,6 +107,7 @@ impl Failure {
         match self {
             Failure::Again(what) => StoreError::with(Code::StoreBusy, what),
             Failure::Locked => StoreError::new(Code::StoreBusy),
+            Failure::Full => StoreError::with(Code::StoreBusy, "the server has no room for more locks"),
             Failure::Stale => StoreError::with(Code::Internal, "it was decided on a row that had changed"),
             Failure::Lost(error) | Failure::Failed(error) => error,
         }

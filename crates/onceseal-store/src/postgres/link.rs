@@ -55,7 +55,8 @@ impl Link {
         if is_wanted { self.rows(sql, parameters).await } else { Ok(Vec::new()) }
     }
 
-    /// Changes so many rows, neither more nor fewer; for none nothing is sent.
+    /// Changes so many rows; for none nothing is sent. What is sent behind it may be
+    /// COMMIT: a statement that may change fewer has to fail by itself.
     pub(super) async fn change(
         &self,
         rows: usize,

@@ -79,7 +79,11 @@ impl Pool {
         if sequenced.is_err() {
             behind.store(true, Ordering::Release);
         }
-        sequenced
+        match sequenced {
+            // Whoever has the lock for so long is in the way of the log's end alone.
+            Err(Failure::Locked) => Ok(()),
+            sequenced => sequenced,
+        }
     }
 
     /// A picture, on a connection that may have been idle for long. A server that was
@@ -119,7 +123,7 @@ impl Pool {
 impl Readers for Arc<Pool> {
     fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, StoreError> {
         let opened = match self.open() {
-            Err(Failure::Lost(_) | Failure::Again(_) | Failure::Locked | Failure::Stale) => self.open(),
+            Err(Failure::Lost(_) | Failure::Again(_) | Failure::Locked | Failure::Full | Failure::Stale) => self.open(),
             opened => opened,
         };
         Ok(Box::new(opened.map_err(Failure::told)?))

@@ -69,7 +69,7 @@ impl Left {
     pub(super) async fn delete(&self, link: &Link, tenant: i32) -> Result<(), Failure> {
         let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
             [(&tenant, Type::INT4), (&self.ids, Type::INT8_ARRAY)];
-        link.change(self.ids.len(), &link.sql.delete_unsequenced, &parameters).await
+        link.rows_for(!self.is_empty(), &link.sql.delete_unsequenced, &parameters).await.map(drop)
     }
 }
 

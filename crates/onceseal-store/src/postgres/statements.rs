@@ -144,15 +144,17 @@ statements! {
                       SELECT id, $1, kind, name, sequence, head, open, private
                       FROM unnest($2::int8[], $3::int2[], $4::bytea[], $5::int8[], $6::bytea[], $7::bytea[], $8::bytea[])
                            AS new(id, kind, name, sequence, head, open, private)";
-    /// Streams that changed, none of them further than this.
-    update_streams = "INSERT INTO @.streams AS s (id, tenant, kind, name, sequence, head, open, private)
-                      SELECT id, $1, kind, name, sequence, head, open, private
-                      FROM unnest($2::int8[], $3::int2[], $4::bytea[], $5::int8[], $6::bytea[], $7::bytea[], $8::bytea[])
-                           AS new(id, kind, name, sequence, head, open, private)
-                      ON CONFLICT (id) DO UPDATE
-                      SET sequence = excluded.sequence, head = excluded.head, open = excluded.open,
-                          private = excluded.private
-                      WHERE s.sequence <= excluded.sequence";
+    /// Streams that changed; it divides by zero where one is further than it was.
+    update_streams = "WITH changed AS (
+                          INSERT INTO @.streams AS s (id, tenant, kind, name, sequence, head, open, private)
+                          SELECT id, $1, kind, name, sequence, head, open, private
+                          FROM unnest($2::int8[], $3::int2[], $4::bytea[], $5::int8[], $6::bytea[], $7::bytea[],
+                                      $8::bytea[]) AS new(id, kind, name, sequence, head, open, private)
+                          ON CONFLICT (id) DO UPDATE
+                          SET sequence = excluded.sequence, head = excluded.head, open = excluded.open,
+                              private = excluded.private
+                          WHERE s.sequence <= excluded.sequence RETURNING 1
+                      ) SELECT 1 / (count(*) = cardinality($2))::int FROM changed";
     /// Events.
     insert_events = "INSERT INTO @.events
                        (stream, sequence, kind, at, command, part, of, refs, data, sealed, salt, seal, hash)
@@ -164,8 +166,10 @@ statements! {
                   FROM unnest($3::int8[], $4::int8[]) WITH ORDINALITY AS new(stream, sequence, n)";
     /// A commit's events for the sequencer.
     insert_unsequenced = "INSERT INTO @.unsequenced (tenant, events) VALUES ($1, $2)";
-    /// What has been appended to the log.
-    delete_unsequenced = "DELETE FROM @.unsequenced WHERE tenant = $1 AND id = ANY($2)";
+    /// What has been appended to the log; it divides by zero where another took it.
+    delete_unsequenced = "WITH gone AS (
+                              DELETE FROM @.unsequenced WHERE tenant = $1 AND id = ANY($2) RETURNING 1
+                          ) SELECT 1 / (count(*) = cardinality($2))::int FROM gone";
     /// Texts beside events.
     insert_payloads = "INSERT INTO @.payloads (stream, sequence, salt, text)
                        SELECT * FROM unnest($1::int8[], $2::int8[], $3::bytea[], $4::bytea[])";

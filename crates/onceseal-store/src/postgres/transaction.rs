@@ -31,7 +31,7 @@ use crate::time::BatchClock;
 
 /// Locks of one transaction at most, unless one command needs more: the server
 /// has room for some thousands in all.
-const LOCKS: usize = 256;
+pub(super) const LOCKS: usize = 256;
 
 /// What stays from one transaction of a lane to the next.
 pub(super) struct Lane {
@@ -42,6 +42,9 @@ pub(super) struct Lane {
     pub(super) clock: BatchClock,
     /// Whether the first command's locks are waited for.
     pub(super) waits: bool,
+    /// Locks of one transaction at most, of several commands: fewer where the server
+    /// had no room for them.
+    pub(super) room: usize,
     /// Numbers for new streams.
     pub(super) ids: std::ops::Range<i64>,
 }
@@ -238,12 +241,12 @@ impl<'a> Transaction<'a> {
     }
 
     /// As many of the commands as have room, with the locks of all of them.
-    fn fitting(needs: &[Needs]) -> (usize, Locks) {
+    fn fitting(needs: &[Needs], room: usize) -> (usize, Locks) {
         let mut all = Locks::default();
         for (n, needs) in needs.iter().enumerate() {
             let mut with = all.clone();
             with.join(&needs.locks);
-            if n > 0 && with.len() > LOCKS {
+            if n > 0 && with.len() > room {
                 return (n, all);
             }
             all = with;
@@ -252,7 +255,7 @@ impl<'a> Transaction<'a> {
     }
 
     fn admitted(&mut self, needs: &[Needs]) -> Result<Vec<bool>, Failure> {
-        let (fit, all) = Transaction::fitting(needs);
+        let (fit, all) = Transaction::fitting(needs, self.lane.room);
         let needs = &needs[..fit];
         let (waited, rest) = match needs.first() {
             Some(first) if self.waits => (first.locks.clone(), all.beyond(&first.locks)),

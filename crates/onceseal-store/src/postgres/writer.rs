@@ -13,7 +13,7 @@ use super::failure::Failure;
 use super::link::{Link, Parameter};
 use super::lock::{Numbers, of_schema};
 use super::statements::{BEGIN, WAIT_FOR_LOCKS};
-use super::transaction::{Commit, Lane, Transaction, Unsaved};
+use super::transaction::{Commit, LOCKS, Lane, Transaction, Unsaved};
 use crate::backend::{Backend, Fault, Work};
 use crate::columns;
 use crate::error::StoreError;
@@ -46,7 +46,7 @@ impl PostgresBackend {
     ) -> PostgresBackend {
         let schema = connector.url.schema.as_str();
         let (numbers, schema) = (Numbers::new(schema, tenant_id), of_schema(schema));
-        let lane = Lane { numbers, schema, tenant, tenant_id, clock, waits, ids: 0..0 };
+        let lane = Lane { numbers, schema, tenant, tenant_id, clock, waits, room: LOCKS, ids: 0..0 };
         PostgresBackend { connector, link: None, lane, behind }
     }
 
@@ -88,9 +88,9 @@ impl PostgresBackend {
                 self.link = end(link, &failure);
                 Err(failure.into())
             }
-            Err(Unsaved::Unknown { error, commit }) => {
+            Err(Unsaved::Unknown { failure, commit }) => {
                 let held = transaction.held().clone();
-                Err(Attempt::Unknown { error, commit, held })
+                Err(Attempt::Unknown { failure, commit, held })
             }
         }
     }
@@ -133,9 +133,9 @@ fn end(link: Link, failure: &Failure) -> Option<Link> {
 /// Why an attempt did not come to its end.
 enum Attempt {
     Failed(Failure),
-    /// COMMIT was not answered.
+    /// COMMIT was not answered, or not with yes.
     Unknown {
-        error: StoreError,
+        failure: Failure,
         commit: Option<Box<Commit>>,
         held: Locks,
     },
@@ -154,18 +154,21 @@ impl Backend for PostgresBackend {
         let (mut pause, mut was_stale) = (PAUSES.0, false);
         loop {
             let failure = match self.attempt(work, waits) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    self.lane.room = (self.lane.room * 2).min(LOCKS);
+                    return Ok(());
+                }
                 Err(Attempt::Failed(failure)) => failure,
                 // Nobody but this transaction would tell, and a renewal is made again.
-                Err(Attempt::Unknown { error, commit: None, .. }) => Failure::Lost(error),
-                Err(Attempt::Unknown { error, commit: Some(commit), held }) => loop {
+                Err(Attempt::Unknown { failure, commit: None, .. }) => failure,
+                Err(Attempt::Unknown { failure, commit: Some(commit), held }) => loop {
                     match self.look(&commit, &held) {
                         Ok(true) => {
                             self.connector.committed(commit.last);
                             self.behind.store(true, Ordering::Release);
                             return Ok(());
                         }
-                        Ok(false) => break Failure::Lost(error),
+                        Ok(false) => break failure,
                         Err(Failure::Failed(error)) if error.code() == Code::StoreWentBack => {
                             return Err(Fault::Nothing(error));
                         }
@@ -183,7 +186,9 @@ impl Backend for PostgresBackend {
                 // Once it may be a lock that was lost; twice it is what is to be saved.
                 Failure::Stale if !was_stale => was_stale = true,
                 Failure::Again(_) | Failure::Locked if Instant::now() < until => {}
-                Failure::Lost(_) if Instant::now() < until => {
+                // Fewer commands have room, until it is one alone, which waits for some.
+                Failure::Full if self.lane.room > 1 => self.lane.room /= 2,
+                Failure::Lost(_) | Failure::Full if Instant::now() < until => {
                     std::thread::sleep(pause);
                     pause = (pause * 2).min(PAUSES.1);
                 }

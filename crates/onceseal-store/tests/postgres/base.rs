@@ -11,7 +11,7 @@ use onceseal_core::command::{Command, Stamped};
 use onceseal_core::decide::evolve;
 use onceseal_core::effect::{Begin, Holding, Outcome, Reserve, Settle};
 use onceseal_core::id::ActionId;
-use onceseal_core::journal::{chain_hash, open_text};
+use onceseal_core::journal::{Row, chain_hash, open_text};
 use onceseal_core::reply::{Attempt, Reply};
 use onceseal_core::store::Note;
 use onceseal_core::stream::StreamId;
@@ -19,48 +19,110 @@ use onceseal_core::time::Span;
 use onceseal_core::view::{Halt, Loaded, View};
 use onceseal_servers::{Database, until};
 use onceseal_store::clock::Clock;
+use onceseal_store::conformance::Gate;
 use onceseal_store::read::StoredEvent;
 use onceseal_store::{Options, Parts, PostgresUrl, Store, StoreError};
 
-/// What the server's clock shows, in microseconds since 1970.
-pub(crate) const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8";
-
-/// The address of a database for a process of this name.
-pub(crate) fn named(url: &str, name: &str) -> PostgresUrl {
-    let sign = if url.contains('?') { '&' } else { '?' };
-    format!("{url}{sign}application_name={name}").parse().expect("an address")
+/// Where a database is.
+pub(crate) trait Place {
+    fn address(&self) -> String;
 }
 
-pub(crate) fn with_clock(clock: Arc<dyn Clock>) -> Options {
-    Options { clock, ..Options::default() }
+impl Place for Database {
+    fn address(&self) -> String {
+        self.url()
+    }
+}
+
+impl Place for String {
+    fn address(&self) -> String {
+        self.clone()
+    }
+}
+
+/// The address of a database for a process of this name.
+pub(crate) fn named(place: &impl Place, name: &str) -> PostgresUrl {
+    let address = place.address();
+    let sign = if address.contains('?') { '&' } else { '?' };
+    format!("{address}{sign}application_name={name}").parse().expect("an address")
+}
+
+/// Runs statements, as somebody who knows nothing of us.
+pub(crate) fn psql(place: &impl Place, text: &str) -> String {
+    let mut psql = Program::new("psql");
+    psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", &place.address(), "-c", text]);
+    let done = psql.output().expect("psql");
+    assert!(done.status.success(), "{text}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).expect("text").trim_end().to_owned()
+}
+
+/// What the server's clock shows, in microseconds since 1970.
+pub(crate) fn now(place: &impl Place) -> i64 {
+    let now = psql(place, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8");
+    now.parse().expect("a number")
 }
 
 /// A store as another process would have it.
-pub(crate) fn open(database: &Database, name: &str) -> Store {
-    Store::postgres(named(&database.url(), name), &Options::default()).expect("opened")
+pub(crate) fn open(place: &impl Place, name: &str) -> Store {
+    Store::of(parts(place, name)).expect("opened")
+}
+
+pub(crate) fn open_with(place: &impl Place, name: &str, clock: Arc<dyn Clock>) -> Store {
+    let options = Options { clock, ..Options::default() };
+    Store::postgres(named(place, name), &options).expect("opened")
+}
+
+pub(crate) fn parts(place: &impl Place, name: &str) -> Parts {
+    Parts::postgres(named(place, name), &Options::default()).expect("opened")
+}
+
+/// A store whose commands gather into one batch while its gate is shut.
+pub(crate) fn gated(parts: Parts) -> (Store, Gate) {
+    let gate = Gate::default();
+    let backend = gate.before(parts.backend);
+    (Store::of(Parts { backend, ..parts }).expect("opened"), gate)
+}
+
+/// Runs these in one batch, in this order.
+pub(crate) fn together(store: &Store, gate: &Gate, commands: Vec<Command>) -> Vec<Result<Reply, StoreError>> {
+    gate.shut();
+    // The writer takes what is there when it comes: one that changes nothing.
+    let first = store.submit(Command::Lapse(store.tenant().effect("nothing"))).expect("submitted");
+    gate.await_writer();
+    let tickets: Vec<_> =
+        commands.into_iter().map(|command| store.submit(command).expect("submitted")).collect();
+    gate.open();
+    drop(first.wait());
+    tickets.into_iter().map(|ticket| ticket.wait()).collect()
 }
 
 /// A store that has this done whenever it decides, with all locks of the round
 /// held and before anything is saved.
 pub(crate) fn watched(
-    database: &Database,
+    place: &impl Place,
     name: &str,
     watch: impl Fn(&View, &Stamped) -> Result<(), Halt> + Send + Sync + 'static,
 ) -> Store {
-    let mut parts = Parts::postgres(named(&database.url(), name), &Options::default()).expect("opened");
+    Store::of(watching(parts(place, name), watch)).expect("opened")
+}
+
+pub(crate) fn watching(
+    mut parts: Parts,
+    watch: impl Fn(&View, &Stamped) -> Result<(), Halt> + Send + Sync + 'static,
+) -> Parts {
     let decide = parts.decide;
     parts.decide = Arc::new(move |pinned, view, command, now| {
         watch(view, command)?;
         decide(pinned, view, command, now)
     });
-    Store::of(parts).expect("opened")
+    parts
 }
 
 /// A store that stops, once, while it decides who gets this key.
-pub(crate) fn stopping(database: &Database, name: &str, key: &'static str) -> (Store, Latch) {
+pub(crate) fn stopping(place: &impl Place, name: &str, key: &'static str) -> (Store, Latch) {
     let latch = Latch::default();
     let inside = latch.clone();
-    let store = watched(database, name, move |_, command| {
+    let store = watched(place, name, move |_, command| {
         if is_about(command, key) {
             inside.pass();
         }
@@ -121,9 +183,9 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn open(database: &Database) -> Session {
+    pub(crate) fn open(place: &impl Place) -> Session {
         let mut process = Program::new("psql")
-            .args(["-X", "-q", "-A", "-t", "-d", &database.url()])
+            .args(["-X", "-q", "-A", "-t", "-d", &place.address()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -167,18 +229,17 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    pub(crate) fn of(database: &Database) -> Numbers {
+    pub(crate) fn of(place: &impl Place) -> Numbers {
         let seen = Arc::new(Mutex::new(BTreeSet::new()));
-        let (found, url) = (Arc::clone(&seen), database.url());
-        let store = watched(database, "numbers", move |_, command| {
+        let (found, url) = (Arc::clone(&seen), place.address());
+        let store = watched(place, "numbers", move |_, command| {
             if !matches!(command.command, Command::Reserve(_)) {
                 return Ok(());
             }
             let sql = "SELECT (l.classid::int8 << 32) | l.objid::int8 FROM pg_locks l \
                        JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'advisory' AND l.granted \
                        AND l.mode = 'ExclusiveLock' AND a.application_name = 'numbers'";
-            let psql = Program::new("psql").args(["-X", "-q", "-A", "-t", "-d", &url, "-c", sql]).output();
-            let rows = String::from_utf8(psql.expect("psql").stdout).expect("text");
+            let rows = psql(&url, sql);
             let numbers = rows.lines().map(|line| line.parse::<i64>().expect("a number"));
             *found.lock().expect("unharmed") = numbers.collect();
             // Nothing is to be recorded of it.
@@ -211,12 +272,12 @@ impl Numbers {
 }
 
 /// Waits until so many sessions of this process wait for an advisory lock.
-pub(crate) fn until_waiting(database: &Database, name: &str, sessions: usize) {
+pub(crate) fn until_waiting(place: &impl Place, name: &str, sessions: usize) {
     let sql = format!(
         "SELECT count(*) FROM pg_stat_activity WHERE application_name = '{name}' \
          AND datname = current_database() AND wait_event_type = 'Lock' AND wait_event = 'advisory'"
     );
-    until("it waits for a lock", || (database.sql(&sql) == sessions.to_string()).then_some(()));
+    until("it waits for a lock", || (psql(place, &sql) == sessions.to_string()).then_some(()));
 }
 
 pub(crate) fn action(n: u8) -> ActionId {
@@ -283,6 +344,24 @@ pub(crate) fn log(store: &Store) -> Vec<StoredEvent> {
     store.read(|snapshot| snapshot.log(0, usize::MAX)).expect("read")
 }
 
+/// A row as its events make it, with the leases as they were renewed, which no
+/// event tells.
+fn renewed(row: Option<Row>, stored: &Row) -> Option<Row> {
+    match (row?, stored) {
+        (Row::Effect(mut row), Row::Effect(stored)) => {
+            row.lease_until = row.lease_until.max(stored.lease_until);
+            Some(Row::Effect(row))
+        }
+        (Row::Lease(mut row), Row::Lease(stored)) => {
+            for (holder, stored) in row.holders.iter_mut().zip(&stored.holders) {
+                holder.until = holder.until.max(stored.until);
+            }
+            Some(Row::Lease(row))
+        }
+        (row, _) => Some(row),
+    }
+}
+
 /// Every stream is one chain and its row the fold of it; the log has each event
 /// once, without a gap, and those of a stream in their order.
 pub(crate) fn assert_sound(store: &Store) {
@@ -309,6 +388,7 @@ pub(crate) fn assert_sound(store: &Store) {
         }
         let found = store.read(|snapshot| snapshot.stream(&stream)).expect("read");
         let Loaded::Row(stored) = found else { panic!("{stream} has no row") };
+        let row = renewed(row, &stored.row);
         assert_eq!((stored.head.hash, Some(&stored.row)), (prior, row.as_ref()), "{stream}");
     }
 }

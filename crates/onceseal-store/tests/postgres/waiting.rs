@@ -11,8 +11,7 @@ use onceseal_core::journal::Kind;
 use onceseal_core::time::Span;
 use onceseal_core::view::{Halt, Read};
 use onceseal_servers::{server, until};
-use onceseal_store::conformance::Gate;
-use onceseal_store::{Options, Parts, Store, Ticket};
+use onceseal_store::Ticket;
 
 use crate::base::*;
 
@@ -41,7 +40,7 @@ fn who_waited_for_a_lock_decides_with_a_time_after_it_was_had() {
     holder.lock(key);
     let waiting = one.submit(reserve("k", 1)).expect("submitted");
     until_waiting(&database, "one", 1);
-    let before: i64 = database.sql(NOW).parse().expect("a number");
+    let before = now(&database);
     holder.unlock(key);
     attempt(waiting.wait());
     let at = events_of(&one, "k")[0].stamp.at.micros();
@@ -58,7 +57,7 @@ fn a_lease_that_ends_while_somebody_waits_for_its_lock_is_over_for_him() {
     let waiting = one.submit(reserve("k", 1)).expect("submitted");
     until_waiting(&database, "one", 1);
     let end = first.lease_until.micros();
-    until("the lease ends", || (database.sql(NOW).parse::<i64>().expect("a number") > end).then_some(()));
+    until("the lease ends", || (now(&database) > end).then_some(()));
     holder.unlock(key);
     refused(waiting.wait(), Code::Ambiguous);
     let states: Vec<_> = events_of(&one, "k").into_iter().map(|event| event.event.expect("it decodes").body.kind()).collect();
@@ -195,10 +194,7 @@ fn two_that_find_only_while_they_decide_that_they_need_what_the_other_has_are_bo
 #[test]
 fn commands_of_a_batch_that_is_let_go_again_keep_their_order() {
     let database = server().new_database();
-    let gate = Gate::default();
-    let mut parts = Parts::postgres(named(&database.url(), "one"), &Options::default()).expect("opened");
-    parts.backend = gate.before(parts.backend);
-    let one = Store::of(parts).expect("opened");
+    let (one, gate) = gated(parts(&database, "one"));
     let first = started(&one, "k", 1);
     let numbers = Numbers::of(&database);
     let (key, mut holder) = (numbers.key("k"), Session::open(&database));

@@ -27,7 +27,7 @@ pub(in crate::postgres) enum Unsaved {
     Before(Failure),
     /// After COMMIT was sent, without its answer. Nothing that another sees would tell
     /// where no event was to be recorded.
-    Unknown { error: StoreError, commit: Option<Box<Commit>> },
+    Unknown { failure: Failure, commit: Option<Box<Commit>> },
 }
 
 /// A commit whose answer is missing: whether its first event is there tells what
@@ -151,12 +151,7 @@ impl Transaction<'_> {
         }
         let (link, tenant) = (self.link, self.lane.tenant);
         let commit = new.commit(changes).map(Box::new);
-        let unknown = |failure: Failure| Unsaved::Unknown { error: failure.told(), commit: commit.clone() };
-        // A row that changes without an event is held to what it was by its count alone,
-        // so COMMIT waits for that.
-        let is_held_by_events = changes.rows.iter().all(|change| {
-            change.before.as_ref().is_none_or(|before| before.head.sequence < change.after.head.sequence)
-        });
+        let unknown = |failure: Failure| Unsaved::Unknown { failure, commit: commit.clone() };
         let saving = async {
             let saved = join!(
                 save_streams(link, &link.sql.insert_streams, tenant, &new.made),
@@ -176,12 +171,8 @@ impl Transaction<'_> {
             results.into_iter().collect::<Result<(), Failure>>()
         };
         crate::fault::reach("before_commit").map_err(|error| Unsaved::Before(error.into()))?;
-        let (saved, committed) = if is_held_by_events {
-            link.wait(async { Ok(join!(saving, link.run("COMMIT"))) }).map_err(unknown)?
-        } else {
-            link.wait(saving).map_err(Unsaved::Before)?;
-            (Ok(()), link.wait(link.run("COMMIT")))
-        };
+        let (saved, committed) =
+            link.wait(async { Ok(join!(saving, link.run("COMMIT"))) }).map_err(unknown)?;
         match (saved, committed) {
             (Ok(()), Ok(())) => {}
             // An error that was answered aborted the transaction, whatever COMMIT said.
@@ -331,7 +322,7 @@ async fn save_streams(link: &Link, sql: &str, tenant: i32, new: &Streams) -> Res
         (&new.open, Type::BYTEA_ARRAY),
         (&new.private, Type::BYTEA_ARRAY),
     ];
-    link.change(new.ids.len(), sql, &parameters).await
+    link.rows_for(!new.ids.is_empty(), sql, &parameters).await.map(drop)
 }
 
 async fn insert_events(link: &Link, new: &Events<'_>) -> Result<(), Failure> {

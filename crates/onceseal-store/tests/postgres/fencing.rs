@@ -1,0 +1,127 @@
+//! Whoever was taken over is fenced, also where who takes over locks other
+//! keys than who is taken over.
+
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use onceseal_core::approval::{Identity, Proof};
+use onceseal_core::code::Code;
+use onceseal_core::command::Command;
+use onceseal_core::id::{HolderKey, RootId};
+use onceseal_core::json::{self, Limits};
+use onceseal_core::journal::Kind;
+use onceseal_core::lease::{AcquireLease, CommitLease, Lease, Preempt, RenewLease, Resource};
+use onceseal_core::policy::{Activate, ActivePolicy};
+use onceseal_core::reply::Reply;
+use onceseal_core::time::Span;
+use onceseal_servers::server;
+use onceseal_store::clock::{ManualClock, Reading};
+use onceseal_store::{Store, StoreError};
+
+use crate::base::*;
+
+const ROUNDS: usize = 25;
+const LENGTH: Span = Span::minutes(1);
+
+fn path(text: &str) -> Resource {
+    Resource::parse(&format!("root/{}/path/{text}", RootId([1; 16]))).expect("a resource")
+}
+
+fn taking(resource: &Resource, by: u8, preempt: Option<Preempt>) -> Command {
+    let (resource, holder) = (resource.clone(), HolderKey([by; 16]));
+    Command::AcquireLease(Box::new(AcquireLease { resource, holder, length: LENGTH, shared: false, preempt }))
+}
+
+fn renewing(lease: &Lease) -> Command {
+    Command::RenewLease(RenewLease { lease: lease.clone(), length: Span::minutes(2) })
+}
+
+fn committing(lease: &Lease) -> Command {
+    Command::CommitLease(CommitLease { lease: lease.clone(), outcome: "done".to_owned() })
+}
+
+fn lease(answer: Result<Reply, StoreError>) -> Lease {
+    match answer {
+        Ok(Reply::Lease(now)) => now.lease,
+        other => panic!("no lease: {other:?}"),
+    }
+}
+
+/// What two processes say at the same moment.
+fn at_once(
+    (one, first): (&Store, Command),
+    (two, second): (&Store, Command),
+    meanwhile: impl FnOnce() + Send,
+) -> [Result<Reply, StoreError>; 2] {
+    let together = Barrier::new(3);
+    let run = |store: &Store, command| {
+        together.wait();
+        store.run(command)
+    };
+    thread::scope(|scope| {
+        let threads = [scope.spawn(|| run(one, first)), scope.spawn(|| run(two, second))];
+        together.wait();
+        meanwhile();
+        threads.map(|thread| thread.join().expect("no panic"))
+    })
+}
+
+#[test]
+fn of_who_renews_a_lease_that_ends_and_who_takes_what_it_is_a_part_of_one_has_it() {
+    let database = server().new_database();
+    let start = Reading { wall_us: 1_800_000_000_000_000, boot_us: 1_000_000_000 };
+    let clock = Arc::new(ManualClock::new(start));
+    let one = open_with(&database, "one", clock.clone());
+    let two = open_with(&database, "two", clock.clone());
+    for round in 0..ROUNDS {
+        let (part, whole) = (path(&format!("{round}/part")), path(&round.to_string()));
+        let held = lease(one.run(taking(&part, 1, None)));
+        let ends = || clock.advance(LENGTH.as_micros() + 1);
+        let [renewed, taken] = at_once((&one, renewing(&held)), (&two, taking(&whole, 2, None)), ends);
+        match (code(&renewed), code(&taken)) {
+            (None, Some(Code::LeaseHeld)) => assert_eq!(code(&one.run(renewing(&held))), None),
+            // Too late for one, too early for the other.
+            (Some(_), Some(Code::LeaseHeld)) => {
+                refused(one.run(committing(&held)), Code::LeaseLapsed);
+            }
+            (Some(_), None) => {
+                for late in [renewing(&held), committing(&held)] {
+                    assert!(code(&one.run(late)).is_some(), "it was taken over");
+                }
+                assert_eq!(code(&two.run(renewing(&lease(taken)))), None);
+            }
+            other => panic!("both have it in round {round}: {other:?}"),
+        }
+    }
+    assert_sound(&one);
+}
+
+#[test]
+fn nothing_is_recorded_of_a_holder_after_an_operator_took_what_it_is_a_part_of() {
+    let database = server().new_database();
+    let (one, two) = (open(&database, "one"), open(&database, "two"));
+    let text = br#"{"schema":"onceseal.policy/v1","groups":{"ops":["host:olga"]},"operators":["ops"],
+                    "actions":{"pay":{"decision":"allow"}}}"#;
+    let policy = ActivePolicy::compile(&json::read(text, &Limits::DATA).expect("a document")).expect("one");
+    let activate = Activate { policy: Arc::new(policy), again: false, person: None };
+    assert_eq!(code(&one.run(Command::Activate(activate))), None);
+    for round in 0..ROUNDS {
+        let (part, whole) = (path(&format!("{round}/part")), path(&round.to_string()));
+        let held = lease(one.run(taking(&part, 1, None)));
+        let person = Identity { proof: Proof::Host, name: "olga".to_owned() };
+        let preempt = Some(Preempt { person, reason: "stuck".to_owned() });
+        let command = if round % 2 == 0 { committing(&held) } else { renewing(&held) };
+        let [said, taken] = at_once((&one, command), (&two, taking(&whole, 2, preempt)), || ());
+        let taken = lease(taken);
+        let is_committed = round % 2 == 0 && code(&said).is_none();
+        assert!(code(&one.run(renewing(&held))).is_some(), "it has it no more");
+        assert_eq!(code(&one.run(committing(&held))).is_none(), is_committed, "said again, or never");
+        assert_eq!(code(&two.run(renewing(&taken))), None);
+        let stream = one.tenant().lease(&part.to_string());
+        let kinds: Vec<Kind> =
+            events(&one, &stream).into_iter().map(|event| event.event.expect("it decodes").body.kind()).collect();
+        assert_eq!(kinds.len(), 2, "{kinds:?}");
+        assert_eq!(kinds[1] == Kind::LeasePreempted, !is_committed, "{kinds:?}");
+    }
+    assert_sound(&one);
+}
