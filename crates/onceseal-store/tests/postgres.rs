@@ -9,3 +9,5 @@ mod waiting;
 mod fencing;
 #[path = "postgres/losing.rs"]
 mod losing;
+#[path = "postgres/cutting.rs"]
+mod cutting;

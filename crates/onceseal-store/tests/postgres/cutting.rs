@@ -1,0 +1,167 @@
+//! Connections that are lost: at each byte of an exchange, and at any moment
+//! under load. Who is told of something has it, and has it once.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use onceseal_core::code::Code;
+use onceseal_core::command::Command;
+use onceseal_core::effect::{Holding, Renew};
+use onceseal_core::reply::Reply;
+use onceseal_core::time::Span;
+use onceseal_servers::Direction::{self, ToClient, ToServer};
+use onceseal_servers::{Database, Wire, server};
+use onceseal_store::{Store, StoreError};
+
+use crate::base::*;
+
+/// Far from COMMIT and its answer, one byte of so many is cut, another one in each
+/// test; every byte where this variable is set.
+const EVERY: &str = "ONCESEAL_TEST_EVERY_BYTE";
+const STRIDES: [u64; 2] = [41, 11];
+
+/// An address by way of a wire, and the wire.
+fn wired(database: &Database) -> (String, Wire) {
+    let address = database.url();
+    let port = address.rsplit_once(':').expect("a port").1;
+    let port = port.split('/').next().expect("a port").to_owned();
+    let wire = Wire::to(port.parse().expect("a port"));
+    (address.replace(&format!(":{port}/"), &format!(":{}/", wire.port())), wire)
+}
+
+/// Loses the connection at byte after byte of a command's exchange. `prepare`
+/// makes the command for a key, and its events are counted when it is done.
+fn cut_everywhere(first: u64, events: usize, prepare: impl Fn(&Store, &str) -> Command) {
+    let database = server().new_database();
+    let (address, wire) = wired(&database);
+    let (store, direct) = (open(&address, "one"), open(&database, "direct"));
+    let mut keys = (0..).map(|n| format!("key {n:06}"));
+    for direction in [ToServer, ToClient] {
+        let key = keys.next().expect("endless");
+        let command = prepare(&store, &key);
+        let before = wire.count(direction);
+        assert_eq!(code(&store.run(command)), None);
+        let total = wire.count(direction) - before;
+        let (mut cuts, offsets) = (0, offsets(first, total, direction));
+        for bytes in offsets.iter().copied() {
+            let key = keys.next().expect("endless");
+            let command = prepare(&store, &key);
+            wire.cut_after(direction, bytes);
+            let answer = store.run(command);
+            cuts += usize::from(!wire.will_cut());
+            wire.mend();
+            assert_eq!(code(&answer), None, "{direction:?} cut after {bytes} of {total}: {answer:?}");
+            assert_eq!(events_of(&direct, &key).len(), events, "{direction:?} cut after {bytes} of {total}");
+        }
+        // What is sent is not always as long to the byte.
+        assert!(cuts > 100 && cuts + 5 >= offsets.len(), "{cuts} of {}", offsets.len());
+    }
+    assert_sound(&direct);
+}
+
+/// What stands near COMMIT, and of the rest one byte in each stride.
+fn offsets(first: u64, total: u64, direction: Direction) -> Vec<u64> {
+    let stride = if std::env::var_os(EVERY).is_some() { 1 } else { STRIDES[direction as usize] };
+    // COMMIT has 12 bytes, and what is answered to it and to the insert before it some 60.
+    let near = total - if direction == ToServer { 24 } else { 80 };
+    (0..=total).filter(|bytes| *bytes >= near || bytes % stride == first % stride).collect()
+}
+
+#[test]
+fn what_is_taken_is_taken_once_wherever_its_connection_is_lost() {
+    cut_everywhere(11, 1, |_, key| reserve(key, 1));
+}
+
+#[test]
+fn what_is_reported_is_recorded_once_wherever_its_connection_is_lost() {
+    cut_everywhere(37, 3, |store, key| failed(&started(store, key, 1)));
+}
+
+#[test]
+fn what_is_renewed_is_renewed_wherever_its_connection_is_lost() {
+    cut_everywhere(73, 2, |store, key| {
+        let attempt = Holding::from(&started(store, key, 1));
+        Command::Renew(Renew { attempt, lease: Span::minutes(5) })
+    });
+}
+
+/// Takes and notes on several threads until `harm` is done; then what each was
+/// told is compared with what is there.
+fn under_load(store: &Store, direct: &Store, harm: impl FnOnce()) {
+    let done = AtomicBool::new(false);
+    let told = thread::scope(|scope| {
+        let threads: Vec<_> = (0..4_u8)
+            .map(|thread| {
+                let done = &done;
+                scope.spawn(move || {
+                    let mut told: Vec<(String, Result<Reply, StoreError>)> = Vec::new();
+                    for n in 0.. {
+                        if done.load(Ordering::SeqCst) {
+                            break;
+                        }
+                        let key = format!("{thread} {n}");
+                        told.push((key.clone(), store.run(reserve(&key, thread))));
+                        let shared = format!("shared {n}");
+                        told.push((shared.clone(), store.run(reserve(&shared, thread))));
+                    }
+                    told
+                })
+            })
+            .collect();
+        harm();
+        done.store(true, Ordering::SeqCst);
+        threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>()
+    });
+    let began = Instant::now();
+    assert!(told.len() > 40, "there was load");
+    for (key, answer) in &told {
+        let there = events_of(direct, key);
+        assert!(there.len() <= 1, "{key} is doubled");
+        let attempts = told.iter().filter(|(other, told)| other == key && code(told).is_none()).count();
+        assert!(attempts <= there.len(), "{key} was handed out {attempts} times");
+        match answer {
+            Ok(_) => assert_eq!(there.len(), 1, "{key}: {answer:?}"),
+            // It may be there; whoever is told so looks.
+            Err(error) if error.code() == Code::CommitUnknown => {}
+            Err(error) => {
+                let others = told.iter().filter(|(other, told)| other == key && told.is_ok()).count();
+                assert_eq!(there.len(), others.min(1), "{key}: {error}");
+            }
+        }
+    }
+    println!("{} answers looked at in {:?}", told.len(), began.elapsed());
+    assert_sound(direct);
+}
+
+#[test]
+fn everybody_is_told_the_truth_while_connections_are_cut_again_and_again() {
+    let database = server().new_database();
+    let (address, wire) = wired(&database);
+    let (store, direct) = (open(&address, "one"), open(&database, "direct"));
+    under_load(&store, &direct, || {
+        // Connecting takes some 1,500 bytes, a batch some 10,000: the search for a lost
+        // commit is cut as well.
+        for n in 0..60_u64 {
+            let direction = if n % 2 == 0 { ToServer } else { ToClient };
+            wire.cut_after(direction, n * 7_919 % 9_000);
+            onceseal_servers::until("the wire is cut", || (!wire.will_cut()).then_some(()));
+        }
+    });
+}
+
+#[test]
+fn everybody_is_told_the_truth_while_the_server_ends_sessions_at_any_moment() {
+    let database = server().new_database();
+    let (store, direct) = (open(&database, "one"), open(&database, "direct"));
+    under_load(&store, &direct, || {
+        let mut session = Session::open(&database);
+        let mut ended = 0;
+        while ended < 60 {
+            let sql = "SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity \
+                       WHERE application_name = 'one' AND datname = current_database() \
+                       AND (state <> 'idle' OR random() < 0.05) ORDER BY random() LIMIT 1) AS one";
+            ended += session.sql(sql).parse::<u64>().expect("a number");
+        }
+    });
+}
