@@ -11,3 +11,9 @@ mod fencing;
 mod losing;
 #[path = "postgres/cutting.rs"]
 mod cutting;
+#[path = "postgres/room.rs"]
+mod room;
+#[path = "postgres/order.rs"]
+mod order;
+#[path = "postgres/texts.rs"]
+mod texts;
