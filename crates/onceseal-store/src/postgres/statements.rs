@@ -16,6 +16,11 @@ macro_rules! statements {
             pub(super) fn new(schema: &str) -> Statements {
                 Statements { $($name: in_schema($sql, schema),)* }
             }
+
+            #[cfg(test)]
+            fn all(&self) -> Vec<(&'static str, &str)> {
+                vec![$((stringify!($name), self.$name.as_str()),)*]
+            }
         }
     };
 }
@@ -200,7 +205,7 @@ statements! {
     /// Anything recorded, for whatever tenant.
     any_stream = "SELECT id FROM @.streams LIMIT 1";
     /// The migrations that were applied.
-    migrations = "SELECT id::int8, name FROM @.schema_migrations ORDER BY id";
+    migrations = "SELECT m.id::int8, m.name FROM @.schema_migrations m ORDER BY m.id";
     /// A migration that was applied.
     insert_migration = "INSERT INTO @.schema_migrations (id, name, applied_at) VALUES ($1, $2, $3)";
 
@@ -213,10 +218,10 @@ statements! {
                    ORDER BY kind, name LIMIT $4";
     /// A stream's events; those that the sequencer has not met yet stand at the
     /// highest integer.
-    events = event!("FROM @.streams s JOIN @.events e ON e.stream = s.id
+    events = event!("FROM @.events e JOIN @.streams s ON s.id = e.stream
                      LEFT JOIN @.log l ON l.stream = e.stream AND l.sequence = e.sequence
-                     WHERE s.tenant = $1 AND s.kind = $2 AND s.name = $3 AND e.sequence >= $4
-                     ORDER BY e.sequence LIMIT $5");
+                     WHERE e.stream = (SELECT id FROM @.streams WHERE tenant = $1 AND kind = $2 AND name = $3)
+                           AND e.sequence >= $4 ORDER BY e.sequence LIMIT $5");
     /// The tenant's events in the order of the log.
     log = event!("FROM @.log l JOIN @.events e ON e.stream = l.stream AND e.sequence = l.sequence
                   JOIN @.streams s ON s.id = e.stream
@@ -268,4 +273,93 @@ statements! {
                 ORDER BY index, key, stream LIMIT $5";
     /// One key.
     key = "SELECT sequence FROM @.keys WHERE tenant = $1 AND index = $2 AND key = $3 AND stream = $4";
+}
+
+#[cfg(test)]
+mod tests {
+    use onceseal_servers::{Database, server};
+
+    use super::Statements;
+    use crate::postgres::connect::Connector;
+    use crate::postgres::schema;
+
+    fn database() -> Database {
+        let database = server().new_database();
+        let url = database.url().parse().expect("an address");
+        let connector = Connector::new(url).expect("a connector");
+        let link = connector.connect().expect("connected");
+        schema::migrate(&connector, &link, 0).expect("the schema");
+        database
+    }
+
+    /// What the server would do, whatever is bound.
+    fn plan(database: &Database, sql: &str) -> String {
+        let parameters = (1..20).take_while(|n| sql.contains(&format!("${n}"))).map(|_| "NULL");
+        let bound = parameters.collect::<Vec<_>>().join(", ");
+        let bound = if bound.is_empty() { bound } else { format!("({bound})") };
+        database.sql(&format!(
+            "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
+             PREPARE asked AS {sql}; EXPLAIN (COSTS OFF) EXECUTE asked{bound}"
+        ))
+    }
+
+    /// So much of everything that whoever reads all of it would notice.
+    const FILL: &str = "\
+        INSERT INTO onceseal.tenants (tenant, tenant_id, blinding_key, created_at) \
+            VALUES ('default', decode(repeat('01', 16), 'hex'), decode(repeat('01', 32), 'hex'), 0); \
+        INSERT INTO onceseal.streams SELECT n, 1, n % 10 + 1, uuid_send(gen_random_uuid()), 1, \
+            decode(repeat('01', 32), 'hex'), '\\x0102', '\\x0102' FROM generate_series(1, 20000) AS n; \
+        INSERT INTO onceseal.events SELECT n, 1, 1, 0, decode(repeat('01', 16), 'hex'), 1, 1, '', '', '', NULL, \
+            NULL, decode(repeat('01', 32), 'hex') FROM generate_series(1, 20000) AS n; \
+        INSERT INTO onceseal.log SELECT 1, n, n, 1 FROM generate_series(1, 20000) AS n; \
+        INSERT INTO onceseal.payloads SELECT n, 1, decode(repeat('01', 32), 'hex'), '{}' \
+            FROM generate_series(1, 20000) AS n; \
+        INSERT INTO onceseal.unsequenced (tenant, events) SELECT 1, decode(repeat('01', 24), 'hex') \
+            FROM generate_series(1, 2000) AS n; \
+        INSERT INTO onceseal.keys SELECT 1, n % 8, int8send(n), n, 0 FROM generate_series(1, 20000) AS n; \
+        INSERT INTO onceseal.own_rows SELECT 1, n, '' FROM generate_series(1, 20000) AS n";
+
+    /// What a plan does that takes the longer the more there is.
+    fn faults(name: &str, plan: &str) -> Vec<String> {
+        let lines: Vec<&str> = plan.lines().map(|line| line.trim_start_matches([' ', '-', '>'])).collect();
+        // By the column that the index begins with.
+        let is_led = |line: &str| ["(tenant = ", "(stream = ", "(id "].iter().any(|by| line.contains(by));
+        let is_whole = |(n, line): &(usize, &&str)| {
+            let next = lines.get(n + 1).copied().unwrap_or_default();
+            let is_search = next.starts_with("Index Cond:") && is_led(next);
+            line.starts_with("Seq Scan on")
+                || line.contains("Index ") && line.contains(" Scan") && !is_search
+                // What comes from several ranges is in no order.
+                || line.ends_with("Sort") && !["ranges", "wholes"].contains(&name)
+        };
+        // There are a handful of migrations.
+        let is_large = |line: &str| !line.contains("schema_migrations");
+        let found = lines.iter().enumerate().filter(is_whole).filter(|(_, line)| is_large(line));
+        found.map(|(_, line)| (*line).to_owned()).collect()
+    }
+
+    #[test]
+    fn every_look_up_and_list_uses_an_index_and_sorts_nothing() {
+        let database = database();
+        database.sql(FILL);
+        // Also before the server has looked at what there is.
+        for _ in 0..2 {
+            for (name, sql) in Statements::new("onceseal").all() {
+                // One looks for anything, the other at everything.
+                if !["any_stream", "counts"].contains(&name) {
+                    let plan = plan(&database, sql);
+                    assert_eq!(faults(name, &plan), Vec::<String>::new(), "{name}:\n{plan}");
+                }
+            }
+            database.sql("ANALYZE");
+        }
+        for scans in [
+            "SELECT id FROM onceseal.streams WHERE open = $1",
+            "SELECT index FROM onceseal.keys WHERE stream > $1",
+            "SELECT sequence FROM onceseal.events WHERE stream = $1 ORDER BY hash",
+        ] {
+            let plan = plan(&database, scans);
+            assert_ne!(faults("", &plan), Vec::<String>::new(), "the test cannot see a scan:\n{plan}");
+        }
+    }
 }
