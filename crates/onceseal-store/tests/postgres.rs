@@ -3,17 +3,21 @@
 
 #[path = "postgres/base.rs"]
 mod base;
-#[path = "postgres/waiting.rs"]
-mod waiting;
+#[path = "postgres/cutting.rs"]
+mod cutting;
 #[path = "postgres/fencing.rs"]
 mod fencing;
 #[path = "postgres/losing.rs"]
 mod losing;
-#[path = "postgres/cutting.rs"]
-mod cutting;
-#[path = "postgres/room.rs"]
-mod room;
+#[path = "postgres/opening.rs"]
+mod opening;
 #[path = "postgres/order.rs"]
 mod order;
+#[path = "postgres/outages.rs"]
+mod outages;
+#[path = "postgres/room.rs"]
+mod room;
 #[path = "postgres/texts.rs"]
 mod texts;
+#[path = "postgres/waiting.rs"]
+mod waiting;

@@ -123,7 +123,9 @@ impl Pool {
 impl Readers for Arc<Pool> {
     fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, StoreError> {
         let opened = match self.open() {
-            Err(Failure::Lost(_) | Failure::Again(_) | Failure::Locked | Failure::Full | Failure::Stale) => self.open(),
+            Err(Failure::Lost(_) | Failure::Again(_) | Failure::Locked | Failure::Full | Failure::Stale) => {
+                self.open()
+            }
             opened => opened,
         };
         Ok(Box::new(opened.map_err(Failure::told)?))

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use onceseal_core::code::Code;
 use onceseal_core::command::{Command, Stamped};
 use onceseal_core::decide::evolve;
-use onceseal_core::effect::{Begin, Holding, Outcome, Reserve, Settle};
+use onceseal_core::effect::{Begin, Holding, Outcome, Renew, Reserve, Settle};
 use onceseal_core::id::ActionId;
 use onceseal_core::journal::{Row, chain_hash, open_text};
 use onceseal_core::reply::{Attempt, Reply};
@@ -294,6 +294,10 @@ pub(crate) fn reserve_for(key: &str, by: u8, lease: Span) -> Command {
 
 pub(crate) fn begin(attempt: &Attempt) -> Command {
     Command::Begin(Begin { attempt: Holding::from(attempt), lease: Span::minutes(2) })
+}
+
+pub(crate) fn renew(attempt: &Attempt) -> Command {
+    Command::Renew(Renew { attempt: Holding::from(attempt), lease: Span::minutes(5) })
 }
 
 pub(crate) fn failed(attempt: &Attempt) -> Command {

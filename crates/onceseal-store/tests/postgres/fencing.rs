@@ -8,8 +8,8 @@ use onceseal_core::approval::{Identity, Proof};
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::id::{HolderKey, RootId};
-use onceseal_core::json::{self, Limits};
 use onceseal_core::journal::Kind;
+use onceseal_core::json::{self, Limits};
 use onceseal_core::lease::{AcquireLease, CommitLease, Lease, Preempt, RenewLease, Resource};
 use onceseal_core::policy::{Activate, ActivePolicy};
 use onceseal_core::reply::Reply;
@@ -118,8 +118,10 @@ fn nothing_is_recorded_of_a_holder_after_an_operator_took_what_it_is_a_part_of()
         assert_eq!(code(&one.run(committing(&held))).is_none(), is_committed, "said again, or never");
         assert_eq!(code(&two.run(renewing(&taken))), None);
         let stream = one.tenant().lease(&part.to_string());
-        let kinds: Vec<Kind> =
-            events(&one, &stream).into_iter().map(|event| event.event.expect("it decodes").body.kind()).collect();
+        let kinds: Vec<Kind> = events(&one, &stream)
+            .into_iter()
+            .map(|event| event.event.expect("it decodes").body.kind())
+            .collect();
         assert_eq!(kinds.len(), 2, "{kinds:?}");
         assert_eq!(kinds[1] == Kind::LeasePreempted, !is_committed, "{kinds:?}");
     }

@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
-use onceseal_core::effect::{Holding, Renew};
-use onceseal_core::time::Span;
 use onceseal_servers::{Database, server};
 
 use crate::base::*;
@@ -83,8 +81,7 @@ fn who_was_second_for_a_known_key_decides_again_though_no_lock_told_him() {
         two.close();
         keep(&database, "later");
         psql(&database, &put_back("earlier"));
-        let renew = Command::Renew(Renew { attempt: Holding::from(&taken), lease: Span::minutes(5) });
-        let answer = one.run(if is_renewal { renew } else { failed(&taken) });
+        let answer = one.run(if is_renewal { renew(&taken) } else { failed(&taken) });
         if is_renewal {
             assert!(code(&answer).is_some(), "there is nothing to renew: {answer:?}");
         } else {
@@ -103,7 +100,10 @@ fn a_row_that_is_not_as_it_was_read_keeps_its_events_from_being_saved() {
         if matches!(command.command, Command::Settle(_)) {
             // There, and back: no attempt finds the row as it was read.
             let by = if times.fetch_add(1, Ordering::SeqCst) % 2 == 0 { "+" } else { "-" };
-            psql(&address, &format!("UPDATE onceseal.streams SET sequence = sequence {by} 1000 WHERE kind = 3"));
+            psql(
+                &address,
+                &format!("UPDATE onceseal.streams SET sequence = sequence {by} 1000 WHERE kind = 3"),
+            );
         }
         Ok(())
     });

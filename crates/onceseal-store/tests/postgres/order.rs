@@ -106,7 +106,23 @@ fn ua_095_a_reader_misses_nothing_of_what_piled_up_while_nobody_could_give_the_l
 #[test]
 fn names_are_listed_in_the_order_of_their_bytes_whatever_the_servers_locale() {
     const NAMES: [&str; 18] = [
-        "b", "B", "a", "A", "ä", "Ä", "z", "é", "e\u{301}", "ss", "ß", "_", "-a", "a b", "ab", "10", "9",
+        "b",
+        "B",
+        "a",
+        "A",
+        "ä",
+        "Ä",
+        "z",
+        "é",
+        "e\u{301}",
+        "ss",
+        "ß",
+        "_",
+        "-a",
+        "a b",
+        "ab",
+        "10",
+        "9",
         "\u{10000}",
     ];
     let server = Postgres::start();
@@ -137,7 +153,9 @@ fn names_are_listed_in_the_order_of_their_bytes_whatever_the_servers_locale() {
                 let hits = store.read(|snapshot| snapshot.keys(&page)).expect("read");
                 let Some(last) = hits.last() else { break };
                 page.after = Some((last.key.clone(), last.stream));
-                found.extend(hits.into_iter().map(|hit| hit.key.split(|b| *b == 0).next().expect("one").to_vec()));
+                found.extend(
+                    hits.into_iter().map(|hit| hit.key.split(|b| *b == 0).next().expect("one").to_vec()),
+                );
             }
             if newest_first {
                 found.reverse();

@@ -20,7 +20,8 @@ fn leave_room(session: &mut Session, locks: usize) {
         "DO $$ DECLARE n bigint := 0; BEGIN LOOP BEGIN PERFORM pg_advisory_lock(-1000000 + n); n := n + 1; \
          EXCEPTION WHEN out_of_memory THEN EXIT; END; END LOOP; END $$",
     );
-    let free = format!("SELECT count(pg_advisory_unlock(-1000000 + n)) FROM generate_series(0, {locks} - 1) AS n");
+    let free =
+        format!("SELECT count(pg_advisory_unlock(-1000000 + n)) FROM generate_series(0, {locks} - 1) AS n");
     assert_eq!(session.sql(&free), locks.to_string());
 }
 

@@ -48,11 +48,8 @@ fn proposal(store: &Store, name: &str, arguments: Object) -> Result<Proposal, St
 
 /// Records that an action of this name was refused.
 pub(crate) fn refuse_named(store: &Store, name: &str) {
-    let policy = onceseal_core::policy::Activate {
-        policy: std::sync::Arc::new(policy()),
-        again: false,
-        person: None,
-    };
+    let policy =
+        onceseal_core::policy::Activate { policy: std::sync::Arc::new(policy()), again: false, person: None };
     assert_eq!(code(&store.run(Command::Activate(policy))), None);
     let proposal = proposal(store, name, Object::new()).expect("prepared");
     let (reach, lease, deadline) = (Reach::Executing, None, None);
@@ -106,11 +103,12 @@ fn settled(store: &Store, key: &str, error: &str) -> Result<String, Code> {
     }
     let taken = events_of(store, key).len() as u64;
     let holding = Holding { effect: store.tenant().effect(key), action: action(1), fence: taken };
-    store.run(Command::Begin(onceseal_core::effect::Begin {
-        attempt: holding,
-        lease: onceseal_core::time::Span::minutes(1),
-    }))
-    .expect("begun");
+    store
+        .run(Command::Begin(onceseal_core::effect::Begin {
+            attempt: holding,
+            lease: onceseal_core::time::Span::minutes(1),
+        }))
+        .expect("begun");
     let settle = Settle { error: Some(error.to_owned()), ..Settle::new(holding, Outcome::Failed) };
     if let Some(code) = code(&store.run(Command::Settle(settle))) {
         return Err(code);
@@ -119,7 +117,8 @@ fn settled(store: &Store, key: &str, error: &str) -> Result<String, Code> {
     Ok(format!("{body:?}"))
 }
 
-const ODD: &str = "\u{1}\u{8}\u{b}\u{1f}\u{7f}\u{85}\u{2028}\u{feff}\u{fffd}\u{ffff}\u{10000}\u{10ffff}😀e\u{301}";
+const ODD: &str =
+    "\u{1}\u{8}\u{b}\u{1f}\u{7f}\u{85}\u{2028}\u{feff}\u{fffd}\u{ffff}\u{10000}\u{10ffff}😀e\u{301}";
 
 #[test]
 fn ua_115_a_nul_gets_the_same_answer_in_every_store() {
@@ -140,7 +139,10 @@ fn ua_115_a_nul_gets_the_same_answer_in_every_store() {
         )
     });
     let (bodies, sources, keys, error, arguments, rows) = answers;
-    assert!(bodies.iter().chain(&sources).all(|answer| *answer == Err(Code::OutOfBounds)), "{bodies:?} {sources:?}");
+    assert!(
+        bodies.iter().chain(&sources).all(|answer| *answer == Err(Code::OutOfBounds)),
+        "{bodies:?} {sources:?}"
+    );
     assert!(keys.iter().all(Result::is_err), "{keys:?}");
     assert!(error.expect("kept").contains("before and after"), "without what no store can keep");
     assert!(arguments[0].is_err() && arguments[1].is_ok(), "{arguments:?}");

@@ -60,7 +60,8 @@ fn a_lease_that_ends_while_somebody_waits_for_its_lock_is_over_for_him() {
     until("the lease ends", || (now(&database) > end).then_some(()));
     holder.unlock(key);
     refused(waiting.wait(), Code::Ambiguous);
-    let states: Vec<_> = events_of(&one, "k").into_iter().map(|event| event.event.expect("it decodes").body.kind()).collect();
+    let states: Vec<_> =
+        events_of(&one, "k").into_iter().map(|event| event.event.expect("it decodes").body.kind()).collect();
     assert_eq!(states, [Kind::EffectAcquired, Kind::EffectLapsed], "it is recorded that the lease is over");
     assert_sound(&one);
 }
