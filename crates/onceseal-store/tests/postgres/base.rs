@@ -6,12 +6,15 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command as Program, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
+use onceseal_core::action::{Action, Principal, Proposal, Reach, Run};
 use onceseal_core::code::Code;
 use onceseal_core::command::{Command, Stamped};
 use onceseal_core::decide::evolve;
 use onceseal_core::effect::{Begin, Holding, Outcome, Renew, Reserve, Settle};
 use onceseal_core::id::ActionId;
 use onceseal_core::journal::{Row, chain_hash, open_text};
+use onceseal_core::json::{self, Limits, Object};
+use onceseal_core::policy::{Activate, ActivePolicy};
 use onceseal_core::reply::{Attempt, Reply};
 use onceseal_core::store::Note;
 use onceseal_core::stream::StreamId;
@@ -306,6 +309,40 @@ pub(crate) fn failed(attempt: &Attempt) -> Command {
 
 pub(crate) fn note(text: &str) -> Command {
     Command::Note(Note { body: format!("\"{text}\""), source: "a test".to_owned() })
+}
+
+/// A policy by which `pay` is decided so, and olga is an operator.
+pub(crate) fn policy(decision: &str) -> Arc<ActivePolicy> {
+    let text = r#"{"schema":"onceseal.policy/v1","groups":{"ops":["host:olga"]},"operators":["ops"],
+                   "actions":{"pay":{"decision":"DECISION"}}}"#;
+    let text = text.replace("DECISION", decision);
+    let document = json::read(text.as_bytes(), &Limits::DATA).expect("a document");
+    Arc::new(ActivePolicy::compile(&document).expect("a policy"))
+}
+
+pub(crate) fn activate(policy: &Arc<ActivePolicy>, again: bool) -> Command {
+    Command::Activate(Activate { policy: Arc::clone(policy), again, person: None })
+}
+
+pub(crate) fn proposal(
+    store: &Store,
+    policy: &ActivePolicy,
+    name: &str,
+    arguments: Object,
+) -> Result<Proposal, String> {
+    let action = Action {
+        name: name.to_owned(),
+        arguments,
+        principal: Principal { agent: "bot".to_owned(), user: None },
+        environment: Action::DEFAULT_ENVIRONMENT.to_owned(),
+        resource: None,
+    };
+    Proposal::prepare(store.tenant(), policy, action).map_err(|error| error.to_string())
+}
+
+pub(crate) fn run(proposal: Proposal) -> Command {
+    let (reach, lease, deadline) = (Reach::Executing, None, None);
+    Command::Run(Box::new(Run { proposal, action: None, approval: None, reach, lease, deadline }))
 }
 
 pub(crate) fn attempt(answer: Result<Reply, StoreError>) -> Attempt {

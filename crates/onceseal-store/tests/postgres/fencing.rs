@@ -9,9 +9,7 @@ use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::id::{HolderKey, RootId};
 use onceseal_core::journal::Kind;
-use onceseal_core::json::{self, Limits};
 use onceseal_core::lease::{AcquireLease, CommitLease, Lease, Preempt, RenewLease, Resource};
-use onceseal_core::policy::{Activate, ActivePolicy};
 use onceseal_core::reply::Reply;
 use onceseal_core::time::Span;
 use onceseal_servers::server;
@@ -100,11 +98,7 @@ fn of_who_renews_a_lease_that_ends_and_who_takes_what_it_is_a_part_of_one_has_it
 fn nothing_is_recorded_of_a_holder_after_an_operator_took_what_it_is_a_part_of() {
     let database = server().new_database();
     let (one, two) = (open(&database, "one"), open(&database, "two"));
-    let text = br#"{"schema":"onceseal.policy/v1","groups":{"ops":["host:olga"]},"operators":["ops"],
-                    "actions":{"pay":{"decision":"allow"}}}"#;
-    let policy = ActivePolicy::compile(&json::read(text, &Limits::DATA).expect("a document")).expect("one");
-    let activate = Activate { policy: Arc::new(policy), again: false, person: None };
-    assert_eq!(code(&one.run(Command::Activate(activate))), None);
+    assert_eq!(code(&one.run(activate(&policy("allow"), false))), None);
     for round in 0..ROUNDS {
         let (part, whole) = (path(&format!("{round}/part")), path(&round.to_string()));
         let held = lease(one.run(taking(&part, 1, None)));

@@ -2,16 +2,15 @@
 
 use std::fs::File;
 
-use onceseal_core::action::{Action, Principal, Proposal, Reach, Run};
 use onceseal_core::code::Code;
 use onceseal_core::command::Command;
-use onceseal_core::effect::{Holding, Outcome, Settle};
+use onceseal_core::effect::{Begin, Holding, Outcome, Settle};
 use onceseal_core::journal::Body;
-use onceseal_core::json::{self, Limits, Object};
-use onceseal_core::policy::ActivePolicy;
+use onceseal_core::json::{self, Object};
 use onceseal_core::reply::Reply;
 use onceseal_core::store::Note;
 use onceseal_core::stream::StreamKind;
+use onceseal_core::time::Span;
 use onceseal_servers::server;
 use onceseal_store::{Options, OwnError, Store, StoreError};
 
@@ -30,31 +29,11 @@ pub(crate) fn kinds_of_stores(addresses: &[String], mut each: impl FnMut(&str, &
     }
 }
 
-fn policy() -> ActivePolicy {
-    let text = br#"{"schema":"onceseal.policy/v1","actions":{"pay":{"decision":"allow"}}}"#;
-    ActivePolicy::compile(&json::read(text, &Limits::DATA).expect("a document")).expect("a policy")
-}
-
-fn proposal(store: &Store, name: &str, arguments: Object) -> Result<Proposal, String> {
-    let action = Action {
-        name: name.to_owned(),
-        arguments,
-        principal: Principal { agent: "bot".to_owned(), user: None },
-        environment: Action::DEFAULT_ENVIRONMENT.to_owned(),
-        resource: None,
-    };
-    Proposal::prepare(store.tenant(), &policy(), action).map_err(|error| error.to_string())
-}
-
 /// Records that an action of this name was refused.
 pub(crate) fn refuse_named(store: &Store, name: &str) {
-    let policy =
-        onceseal_core::policy::Activate { policy: std::sync::Arc::new(policy()), again: false, person: None };
-    assert_eq!(code(&store.run(Command::Activate(policy))), None);
-    let proposal = proposal(store, name, Object::new()).expect("prepared");
-    let (reach, lease, deadline) = (Reach::Executing, None, None);
-    let run = Run { proposal, action: None, approval: None, reach, lease, deadline };
-    let answer = store.run(Command::Run(Box::new(run)));
+    let policy = policy("allow");
+    assert_eq!(code(&store.run(activate(&policy, false))), None);
+    let answer = store.run(run(proposal(store, &policy, name, Object::new()).expect("prepared")));
     assert!(matches!(answer, Ok(Reply::Refused(_))), "{answer:?}");
 }
 
@@ -103,12 +82,7 @@ fn settled(store: &Store, key: &str, error: &str) -> Result<String, Code> {
     }
     let taken = events_of(store, key).len() as u64;
     let holding = Holding { effect: store.tenant().effect(key), action: action(1), fence: taken };
-    store
-        .run(Command::Begin(onceseal_core::effect::Begin {
-            attempt: holding,
-            lease: onceseal_core::time::Span::minutes(1),
-        }))
-        .expect("begun");
+    store.run(Command::Begin(Begin { attempt: holding, lease: Span::minutes(1) })).expect("begun");
     let settle = Settle { error: Some(error.to_owned()), ..Settle::new(holding, Outcome::Failed) };
     if let Some(code) = code(&store.run(Command::Settle(settle))) {
         return Err(code);
@@ -126,7 +100,7 @@ fn ua_115_a_nul_gets_the_same_answer_in_every_store() {
         let arguments = |text: &str| {
             let mut arguments = Object::new();
             arguments.insert("id", text);
-            proposal(store, "pay", arguments).map(|proposal| proposal.name().to_owned())
+            proposal(store, &policy("allow"), "pay", arguments).map(|proposal| proposal.name().to_owned())
         };
         (
             [r#""\u0000""#, r#"{"\u0000":1}"#, "\"\0\"", "\0", "[\"a\",\"b\0\"]"]

@@ -7,7 +7,10 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use onceseal_core::code::Code;
+use onceseal_core::command::Command;
 use onceseal_core::journal::Kind;
+use onceseal_core::json::Object;
+use onceseal_core::reply::Reply;
 use onceseal_core::time::Span;
 use onceseal_core::view::{Halt, Read};
 use onceseal_servers::{server, until};
@@ -29,6 +32,56 @@ fn who_waited_for_a_lock_decides_on_what_was_committed_meanwhile() {
     assert_eq!(attempt(first.wait()).fence, 1);
     refused(second.wait(), Code::InProgress);
     assert_eq!(events_of(&one, "k").len(), 1);
+    assert_sound(&one);
+}
+
+#[test]
+fn a_refusal_rests_on_what_was_committed_while_its_lock_was_waited_for() {
+    let database = server().new_database();
+    let latch = Latch::default();
+    let (_opens, inside) = (Opens(latch.clone()), latch.clone());
+    let two = watched(&database, "two", move |_, command| {
+        if matches!(command.command, Command::Settle(_)) {
+            inside.pass();
+        }
+        Ok(())
+    });
+    let one = open(&database, "one");
+    let taken = started(&two, "k", 2);
+    let settles = two.submit(failed(&taken)).expect("submitted");
+    latch.reached();
+    let wants = one.submit(reserve("k", 1)).expect("submitted");
+    until_waiting(&database, "one", 1);
+    latch.open();
+    assert_eq!(code(&settles.wait()), None);
+    // Whoever saw it as it was would refuse, save nothing, and so never learn of it.
+    assert_eq!(attempt(wants.wait()).fence, 2);
+    assert_sound(&one);
+}
+
+#[test]
+fn who_shares_what_another_changes_decides_on_what_it_was_changed_to() {
+    let database = server().new_database();
+    let latch = Latch::default();
+    let (_opens, inside) = (Opens(latch.clone()), latch.clone());
+    let two = watched(&database, "two", move |_, command| {
+        if matches!(&command.command, Command::Activate(activate) if activate.again) {
+            inside.pass();
+        }
+        Ok(())
+    });
+    let one = open(&database, "one");
+    let (before, after) = (policy("allow"), policy("deny"));
+    assert_eq!(code(&one.run(activate(&before, false))), None);
+    let activated = two.submit(activate(&after, true)).expect("submitted");
+    latch.reached();
+    let run =
+        one.submit(run(proposal(&one, &before, "pay", Object::new()).expect("one"))).expect("submitted");
+    until_waiting(&database, "one", 1);
+    latch.open();
+    assert_eq!(code(&activated.wait()), None);
+    let answer = run.wait();
+    assert!(matches!(answer, Ok(Reply::PolicyStale { active }) if active == after.hash), "{answer:?}");
     assert_sound(&one);
 }
 
