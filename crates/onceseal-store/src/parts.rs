@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+#[cfg(feature = "postgres")]
+use std::sync::atomic::AtomicBool;
 
 use onceseal_core::code::Code;
 use onceseal_core::decide::decide;
@@ -210,7 +212,8 @@ impl Parts {
         let (founded, database_us) = connector.found(&new, options.owner.as_deref())?;
         let postgres::Founded { row, tenant, owner } = founded;
         let clock = DatabaseClock::beside(options.clock.clone(), database_us);
-        let behind = Arc::default();
+        // Whoever was here before may have left something for the sequencer.
+        let behind = Arc::new(AtomicBool::new(true));
         let lane = |waits| -> Box<dyn Backend> {
             let (connector, clock) = (connector.clone(), BatchClock::new(clock.clone()));
             Box::new(PostgresBackend::new(connector, (row, tenant.id), clock, waits, Arc::clone(&behind)))

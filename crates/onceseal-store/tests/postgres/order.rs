@@ -104,6 +104,22 @@ fn ua_095_a_reader_misses_nothing_of_what_piled_up_while_nobody_could_give_the_l
 }
 
 #[test]
+fn what_a_process_left_without_a_place_in_the_log_has_one_for_the_next() {
+    let database = server().new_database();
+    let one = open(&database, "one");
+    let (sequencer, mut holder) = (Numbers::of(&database).sequencer(), Session::open(&database));
+    holder.lock(sequencer);
+    attempt(one.run(reserve("k", 1)));
+    one.close();
+    holder.unlock(sequencer);
+    assert_eq!(unsequenced(&database), 1);
+    let two = open(&database, "two");
+    let streams: Vec<_> = log(&two).into_iter().map(|event| event.stamp.stream).collect();
+    assert_eq!(streams.last(), Some(&two.tenant().effect("k")));
+    assert_sound(&two);
+}
+
+#[test]
 fn names_are_listed_in_the_order_of_their_bytes_whatever_the_servers_locale() {
     const NAMES: [&str; 18] = [
         "b",
