@@ -15,16 +15,31 @@ fn keep(database: &Database, name: &str) {
     psql(database, &format!("CREATE SCHEMA {name}; {tables}"));
 }
 
-/// What puts into the tables what was kept, and asks for no lock.
-fn put_back(name: &str) -> String {
+/// Puts into the tables what was kept.
+fn put_back(database: &Database, name: &str) {
     let tables = tables(|table| {
         format!(
             "DELETE FROM onceseal.{table}; \
              INSERT INTO onceseal.{table} OVERRIDING SYSTEM VALUE SELECT * FROM {name}.{table};"
         )
     });
-    format!("BEGIN; {tables} COMMIT")
+    psql(database, &format!("BEGIN; {tables} COMMIT"));
 }
+
+/// Commits what came to be between `earlier` and `later`, and asks for no lock.
+const OVERTAKE: &str = "BEGIN; \
+    DELETE FROM onceseal.keys AS k USING (TABLE earlier.keys EXCEPT TABLE later.keys) AS old \
+        WHERE (k.index, k.key, k.stream) = (old.index, old.key, old.stream); \
+    INSERT INTO onceseal.keys (TABLE later.keys EXCEPT TABLE earlier.keys); \
+    INSERT INTO onceseal.events (TABLE later.events EXCEPT TABLE earlier.events); \
+    INSERT INTO onceseal.payloads (TABLE later.payloads EXCEPT TABLE earlier.payloads); \
+    INSERT INTO onceseal.streams (TABLE later.streams EXCEPT TABLE earlier.streams) \
+        ON CONFLICT (id) DO UPDATE SET sequence = excluded.sequence, head = excluded.head, \
+        open = excluded.open, private = excluded.private; \
+    INSERT INTO onceseal.unsequenced (tenant, events) \
+        SELECT 1, string_agg(int8send(at) || int8send(stream) || int8send(sequence), '' ORDER BY sequence) \
+        FROM (TABLE later.events EXCEPT TABLE earlier.events) AS new; \
+    COMMIT";
 
 fn tables(sql: impl Fn(&str) -> String) -> String {
     ["streams", "events", "log", "unsequenced", "payloads", "keys"].map(sql).concat()
@@ -43,7 +58,7 @@ fn who_was_second_for_a_new_key_decides_again_though_no_lock_told_him() {
     let (address, times) = (database.url(), AtomicUsize::new(0));
     let one = watching(parts(&database, "one"), move |_, command| {
         if is_about(command, "k") {
-            once(&times, || drop(psql(&address, &put_back("later"))));
+            once(&times, || drop(psql(&address, OVERTAKE)));
         }
         Ok(())
     });
@@ -53,7 +68,7 @@ fn who_was_second_for_a_new_key_decides_again_though_no_lock_told_him() {
     attempt(two.run(reserve("k", 2)));
     two.close();
     keep(&database, "later");
-    psql(&database, &put_back("earlier"));
+    put_back(&database, "earlier");
     let answers = together(&one, &gate, vec![reserve("before", 1), reserve("k", 1), reserve("after", 1)]);
     let codes: Vec<_> = answers.iter().map(code).collect();
     assert_eq!(codes, [None, Some(Code::InProgress), None]);
@@ -70,7 +85,7 @@ fn who_was_second_for_a_known_key_decides_again_though_no_lock_told_him() {
         let (address, times) = (database.url(), AtomicUsize::new(0));
         let one = watched(&database, "one", move |_, command| {
             if matches!(command.command, Command::Settle(_) | Command::Renew(_)) {
-                once(&times, || drop(psql(&address, &put_back("later"))));
+                once(&times, || drop(psql(&address, OVERTAKE)));
             }
             Ok(())
         });
@@ -80,7 +95,7 @@ fn who_was_second_for_a_known_key_decides_again_though_no_lock_told_him() {
         assert_eq!(code(&two.run(failed(&taken))), None);
         two.close();
         keep(&database, "later");
-        psql(&database, &put_back("earlier"));
+        put_back(&database, "earlier");
         let answer = one.run(if is_renewal { renew(&taken) } else { failed(&taken) });
         if is_renewal {
             assert!(code(&answer).is_some(), "there is nothing to renew: {answer:?}");
@@ -88,7 +103,7 @@ fn who_was_second_for_a_known_key_decides_again_though_no_lock_told_him() {
             assert_eq!(code(&answer), None, "it has been reported so: {answer:?}");
         }
         assert_eq!(events_of(&one, "k").len(), 3);
-        assert_sound(&one);
+        assert_sound(&open(&database, "three"));
     }
 }
 
