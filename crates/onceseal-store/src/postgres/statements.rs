@@ -149,17 +149,20 @@ statements! {
                       SELECT id, $1, kind, name, sequence, head, open, private
                       FROM unnest($2::int8[], $3::int2[], $4::bytea[], $5::int8[], $6::bytea[], $7::bytea[], $8::bytea[])
                            AS new(id, kind, name, sequence, head, open, private)";
-    /// Streams that changed; it divides by zero where one is further than it was.
+    /// Streams that changed; it divides by zero where one is not as it was.
     update_streams = "WITH changed AS (
-                          INSERT INTO @.streams AS s (id, tenant, kind, name, sequence, head, open, private)
-                          SELECT id, $1, kind, name, sequence, head, open, private
-                          FROM unnest($2::int8[], $3::int2[], $4::bytea[], $5::int8[], $6::bytea[], $7::bytea[],
-                                      $8::bytea[]) AS new(id, kind, name, sequence, head, open, private)
-                          ON CONFLICT (id) DO UPDATE
-                          SET sequence = excluded.sequence, head = excluded.head, open = excluded.open,
-                              private = excluded.private
-                          WHERE s.sequence <= excluded.sequence RETURNING 1
-                      ) SELECT 1 / (count(*) = cardinality($2))::int FROM changed";
+                          UPDATE @.streams AS s
+                          SET sequence = new.sequence, head = new.head, open = new.open, private = new.private
+                          FROM (
+                              SELECT new.*, old.ctid
+                              FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::bytea[], $5::bytea[], $6::bytea[])
+                                   AS new(id, before, sequence, head, open, private)
+                              CROSS JOIN LATERAL (
+                                  SELECT ctid FROM @.streams s WHERE s.id = new.id AND s.sequence = new.before LIMIT 1
+                              ) AS old
+                          ) AS new
+                          WHERE s.ctid = new.ctid RETURNING 1
+                      ) SELECT 1 / (count(*) = cardinality($1))::int FROM changed";
     /// Events.
     insert_events = "INSERT INTO @.events
                        (stream, sequence, kind, at, command, part, of, refs, data, sealed, salt, seal, hash)
@@ -314,7 +317,7 @@ mod tests {
         INSERT INTO onceseal.log SELECT 1, n, n, 1 FROM generate_series(1, 20000) AS n; \
         INSERT INTO onceseal.payloads SELECT n, 1, decode(repeat('01', 32), 'hex'), '{}' \
             FROM generate_series(1, 20000) AS n; \
-        INSERT INTO onceseal.unsequenced (tenant, events) SELECT 1, decode(repeat('01', 24), 'hex') \
+        INSERT INTO onceseal.unsequenced (tenant, events) SELECT 1, decode(repeat('01', 16), 'hex') \
             FROM generate_series(1, 2000) AS n; \
         INSERT INTO onceseal.keys SELECT 1, n % 8, int8send(n), n, 0 FROM generate_series(1, 20000) AS n; \
         INSERT INTO onceseal.own_rows SELECT 1, n, '' FROM generate_series(1, 20000) AS n";

@@ -37,7 +37,7 @@ const OVERTAKE: &str = "BEGIN; \
         ON CONFLICT (id) DO UPDATE SET sequence = excluded.sequence, head = excluded.head, \
         open = excluded.open, private = excluded.private; \
     INSERT INTO onceseal.unsequenced (tenant, events) \
-        SELECT 1, string_agg(int8send(at) || int8send(stream) || int8send(sequence), '' ORDER BY sequence) \
+        SELECT 1, string_agg(int8send(stream) || int8send(sequence), '' ORDER BY sequence) \
         FROM (TABLE later.events EXCEPT TABLE earlier.events) AS new; \
     COMMIT";
 

@@ -62,6 +62,8 @@ struct New<'c> {
 #[derive(Default)]
 struct Streams {
     ids: Vec<i64>,
+    /// The sequence before; of those that are new nothing.
+    before: Vec<i64>,
     kinds: Vec<i16>,
     names: Vec<Vec<u8>>,
     sequences: Vec<i64>,
@@ -154,8 +156,8 @@ impl Transaction<'_> {
         let unknown = |failure: Failure| Unsaved::Unknown { failure, commit: commit.clone() };
         let saving = async {
             let saved = join!(
-                save_streams(link, &link.sql.insert_streams, tenant, &new.made),
-                save_streams(link, &link.sql.update_streams, tenant, &new.moved),
+                insert_streams(link, tenant, &new.made),
+                update_streams(link, &new.moved),
                 insert_events(link, &new.events),
                 insert_payloads(link, &new.payloads),
                 // Taken out first: the key of a text that is active again leads to its new event.
@@ -240,17 +242,18 @@ impl Transaction<'_> {
 
     fn row(&mut self, change: &RowChange, new: &mut New<'_>) -> Result<i64, StoreError> {
         let known = self.rows.get(&change.stream).and_then(|(id, _)| *id);
-        let (id, streams) = match (&change.before, known) {
-            (Some(_), Some(id)) => (id, &mut new.moved),
+        let (id, before, streams) = match (&change.before, known) {
+            (Some(before), Some(id)) => (id, integer(before.head.sequence)?, &mut new.moved),
             (Some(_), None) => return Err(StoreError::new(Code::Internal)),
             // Two that made the same stream at once meet in its unique name.
             (None, _) => {
                 let id = self.lane.ids.next().ok_or_else(|| StoreError::new(Code::Internal))?;
-                (id, &mut new.made)
+                (id, 0, &mut new.made)
             }
         };
         let (open, private) = change.after.row.packed();
         streams.ids.push(id);
+        streams.before.push(before);
         streams.kinds.push(i16::from(change.stream.kind.number()));
         streams.names.push(change.stream.name.to_vec());
         streams.sequences.push(integer(change.after.head.sequence)?);
@@ -311,7 +314,7 @@ impl<'c> New<'c> {
     }
 }
 
-async fn save_streams(link: &Link, sql: &str, tenant: i32, new: &Streams) -> Result<(), Failure> {
+async fn insert_streams(link: &Link, tenant: i32, new: &Streams) -> Result<(), Failure> {
     let parameters: [Parameter<'_>; 8] = [
         (&tenant, Type::INT4),
         (&new.ids, Type::INT8_ARRAY),
@@ -322,7 +325,19 @@ async fn save_streams(link: &Link, sql: &str, tenant: i32, new: &Streams) -> Res
         (&new.open, Type::BYTEA_ARRAY),
         (&new.private, Type::BYTEA_ARRAY),
     ];
-    link.rows_for(!new.ids.is_empty(), sql, &parameters).await.map(drop)
+    link.change(new.ids.len(), &link.sql.insert_streams, &parameters).await
+}
+
+async fn update_streams(link: &Link, new: &Streams) -> Result<(), Failure> {
+    let parameters: [Parameter<'_>; 6] = [
+        (&new.ids, Type::INT8_ARRAY),
+        (&new.before, Type::INT8_ARRAY),
+        (&new.sequences, Type::INT8_ARRAY),
+        (&new.heads, Type::BYTEA_ARRAY),
+        (&new.open, Type::BYTEA_ARRAY),
+        (&new.private, Type::BYTEA_ARRAY),
+    ];
+    link.rows_for(!new.ids.is_empty(), &link.sql.update_streams, &parameters).await.map(drop)
 }
 
 async fn insert_events(link: &Link, new: &Events<'_>) -> Result<(), Failure> {
