@@ -13,6 +13,7 @@ mod link;
 mod lock;
 mod pool;
 mod reading;
+mod rows;
 mod schema;
 mod sequencer;
 mod statements;

@@ -99,3 +99,136 @@ CREATE TABLE @.own_rows (
     value bytea NOT NULL,
     PRIMARY KEY (tenant, key)
 );
+
+-- What each transaction does, as functions: a session keeps their plans, which
+-- cost more than the few rows they are for, without any statement being prepared
+-- under a name, and a pooler may stand between. They move rows and decide
+-- nothing. Rows are reached one by one through an index, also where nobody has
+-- told the planner yet that a table is large. Each of their statements sees what
+-- was committed when it began, as functions that are VOLATILE do.
+
+CREATE FUNCTION @.load_streams(tenant integer, kinds smallint[], names bytea[])
+RETURNS TABLE (
+    kind smallint, name bytea, id bigint, sequence bigint, head bytea, open bytea, private bytea
+)
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+BEGIN
+    RETURN QUERY
+    SELECT s.kind, s.name, s.id, s.sequence, s.head, s.open, s.private
+    FROM unnest($2, $3) AS wanted(kind, name)
+    CROSS JOIN LATERAL (
+        SELECT * FROM @.streams s
+        WHERE s.tenant = $1 AND s.kind = wanted.kind AND s.name = wanted.name LIMIT 1
+    ) AS s;
+END
+$$;
+
+-- The time, the schema's version, the tenant's id and the newest position of its
+-- log.
+CREATE FUNCTION @.facts(in_tenant integer)
+RETURNS TABLE (clock bigint, version bigint, id bytea, newest bigint)
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+BEGIN
+    clock := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+    version := (SELECT max(m.id) FROM @.schema_migrations m);
+    id := (SELECT t.tenant_id FROM @.tenants t WHERE t.id = in_tenant);
+    newest := coalesce((SELECT l.position FROM @.log l WHERE l.tenant = in_tenant
+                        ORDER BY l.position DESC LIMIT 1), 0);
+    RETURN NEXT;
+END
+$$;
+
+-- Fails with OS001 where a row is not as it was read: then nothing is saved.
+CREATE FUNCTION @.save(
+    in_tenant integer,
+    made bigint[], made_kinds smallint[], made_names bytea[], made_sequences bigint[], made_heads bytea[],
+    made_open bytea[], made_private bytea[],
+    moved bigint[], moved_before bigint[], moved_sequences bigint[], moved_heads bytea[],
+    moved_open bytea[], moved_private bytea[],
+    event_streams bigint[], event_sequences bigint[], event_kinds smallint[], event_at bigint[],
+    event_commands bytea[], event_parts integer[], event_ofs integer[], event_refs bytea[], event_data bytea[],
+    event_sealed bytea[], event_salts bytea[], event_seals bytea[], event_hashes bytea[],
+    text_streams bigint[], text_sequences bigint[], text_salts bytea[], texts bytea[],
+    gone_indexes smallint[], gone_keys bytea[], gone_streams bigint[],
+    new_indexes smallint[], new_keys bytea[], new_streams bigint[], new_sequences bigint[],
+    sequenced bigint[], newest bigint, log_streams bigint[], log_sequences bigint[],
+    unsequenced bytea
+) RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    changed bigint;
+BEGIN
+    IF cardinality(made) > 0 THEN
+        INSERT INTO @.streams (id, tenant, kind, name, sequence, head, open, private)
+        SELECT new.id, in_tenant, new.kind, new.name, new.sequence, new.head, new.open, new.private
+        FROM unnest(made, made_kinds, made_names, made_sequences, made_heads, made_open, made_private)
+             AS new(id, kind, name, sequence, head, open, private);
+    END IF;
+    IF cardinality(moved) > 0 THEN
+        UPDATE @.streams AS s
+        SET sequence = new.sequence, head = new.head, open = new.open, private = new.private
+        FROM (
+            SELECT new.*, old.ctid
+            FROM unnest(moved, moved_before, moved_sequences, moved_heads, moved_open, moved_private)
+                 AS new(id, before, sequence, head, open, private)
+            CROSS JOIN LATERAL (
+                SELECT s.ctid FROM @.streams s WHERE s.id = new.id AND s.sequence = new.before LIMIT 1
+            ) AS old
+        ) AS new
+        WHERE s.ctid = new.ctid;
+        GET DIAGNOSTICS changed = ROW_COUNT;
+        IF changed <> cardinality(moved) THEN
+            RAISE EXCEPTION 'a row is not as it was read' USING ERRCODE = 'OS001';
+        END IF;
+    END IF;
+    IF cardinality(event_streams) > 0 THEN
+        INSERT INTO @.events
+            (stream, sequence, kind, at, command, part, of, refs, data, sealed, salt, seal, hash)
+        SELECT * FROM unnest(
+            event_streams, event_sequences, event_kinds, event_at, event_commands, event_parts, event_ofs,
+            event_refs, event_data, event_sealed, event_salts, event_seals, event_hashes);
+    END IF;
+    IF cardinality(text_streams) > 0 THEN
+        INSERT INTO @.payloads (stream, sequence, salt, text)
+        SELECT * FROM unnest(text_streams, text_sequences, text_salts, texts);
+    END IF;
+    -- One that is missing is missed by an audit, and in nobody's way.
+    IF cardinality(gone_streams) > 0 THEN
+        DELETE FROM @.keys WHERE ctid = ANY(ARRAY(
+            SELECT k.ctid FROM unnest(gone_indexes, gone_keys, gone_streams) AS old(index, key, stream)
+            CROSS JOIN LATERAL (
+                SELECT k.ctid FROM @.keys k
+                WHERE k.tenant = in_tenant AND k.index = old.index AND k.key = old.key AND k.stream = old.stream
+                LIMIT 1
+            ) AS k));
+    END IF;
+    IF cardinality(new_streams) > 0 THEN
+        INSERT INTO @.keys (tenant, index, key, stream, sequence)
+        SELECT in_tenant, new.* FROM unnest(new_indexes, new_keys, new_streams, new_sequences) AS new;
+    END IF;
+    IF cardinality(sequenced) > 0 THEN
+        DELETE FROM @.unsequenced WHERE tenant = in_tenant AND id = ANY(sequenced);
+        GET DIAGNOSTICS changed = ROW_COUNT;
+        IF changed <> cardinality(sequenced) THEN
+            RAISE EXCEPTION 'a row is not as it was read' USING ERRCODE = 'OS001';
+        END IF;
+    END IF;
+    IF cardinality(log_streams) > 0 THEN
+        INSERT INTO @.log (tenant, position, stream, sequence)
+        SELECT in_tenant, newest + new.n, new.stream, new.sequence
+        FROM unnest(log_streams, log_sequences) WITH ORDINALITY AS new(stream, sequence, n);
+    END IF;
+    IF length(unsequenced) > 0 THEN
+        INSERT INTO @.unsequenced (tenant, events) VALUES (in_tenant, unsequenced);
+    END IF;
+END
+$$;

@@ -54,7 +54,7 @@ impl From<tokio_postgres::Error> for Failure {
             SqlState::LOCK_NOT_AVAILABLE => Failure::Locked,
             SqlState::OUT_OF_MEMORY => Failure::Full,
             // A row was there already, or one was not as it was.
-            SqlState::UNIQUE_VIOLATION | SqlState::DIVISION_BY_ZERO => Failure::Stale,
+            SqlState::UNIQUE_VIOLATION => Failure::Stale,
             SqlState::QUERY_CANCELED => Failure::Again("it took the server too long"),
             // The second is what a standby answers to a transaction that is to write.
             SqlState::READ_ONLY_SQL_TRANSACTION | SqlState::FEATURE_NOT_SUPPORTED => {
@@ -70,6 +70,8 @@ impl From<tokio_postgres::Error> for Failure {
             // 08 connection exception, 57P shutting down or starting up, 53300 too many
             // connections, 28 and 3D wrong credentials or no such database, 25P03 idle for too
             // long in a transaction.
+            // Of our own function.
+            ref other if other.code() == "OS001" => Failure::Stale,
             ref other if is_lost(other.code()) => Failure::Lost(unreachable(words(other.code()))),
             ref other => failed(Code::StoreFailed, &format!("the server answered {}", other.code())),
         }

@@ -6,12 +6,13 @@
 //! that changed one stream the later has the higher number, since it was given
 //! under that stream's lock, and the events of one command stay together.
 
-use futures_util::future::join3;
+use futures_util::future::join;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::failure::Failure;
 use super::link::Link;
+use super::rows::Rows;
 use super::statements::{BEGIN, WAIT_FOR_LOCKS};
 use crate::columns::{Columns, integer};
 use crate::raw::Misshapen;
@@ -29,7 +30,7 @@ pub(super) struct Place {
 /// What others have left, for whoever holds the sequencer's lock.
 #[derive(Debug, Default)]
 pub(super) struct Left {
-    ids: Vec<i64>,
+    pub(super) ids: Vec<i64>,
     pub(super) places: Vec<Place>,
     /// Whether that is all of it: then this commit's own events may follow.
     pub(super) is_all: bool,
@@ -64,13 +65,6 @@ impl Left {
     pub(super) fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
-
-    /// Takes it away, as it is appended.
-    pub(super) async fn delete(&self, link: &Link, tenant: i32) -> Result<(), Failure> {
-        let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
-            [(&tenant, Type::INT4), (&self.ids, Type::INT8_ARRAY)];
-        link.rows_for(!self.is_empty(), &link.sql.delete_unsequenced, &parameters).await.map(drop)
-    }
 }
 
 /// Events as a commit leaves them for the sequencer.
@@ -81,19 +75,6 @@ pub(super) fn packed(places: &[Place]) -> Vec<u8> {
         bytes.extend(place.sequence.to_be_bytes());
     }
     bytes
-}
-
-/// Appends these behind a position.
-pub(super) async fn append(link: &Link, tenant: i32, newest: i64, places: &[Place]) -> Result<(), Failure> {
-    let streams: Vec<i64> = places.iter().map(|place| place.stream).collect();
-    let sequences: Vec<i64> = places.iter().map(|place| place.sequence).collect();
-    let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 4] = [
-        (&tenant, Type::INT4),
-        (&newest, Type::INT8),
-        (&streams, Type::INT8_ARRAY),
-        (&sequences, Type::INT8_ARRAY),
-    ];
-    link.change(places.len(), &link.sql.insert_log, &parameters).await
 }
 
 /// Appends everything that has been left, in transactions of its own.
@@ -121,9 +102,9 @@ async fn once(link: &Link, tenant: i32, [schema, sequencer]: [i64; 2]) -> Result
         return Ok(false);
     }
     let newest = newest.first().map_or(Ok(0), |row| integer(row, 0, "log.position"))?;
-    let (appended, deleted, committed) =
-        join3(append(link, tenant, newest, &left.places), left.delete(link, tenant), link.run("COMMIT"))
-            .await;
-    appended.and(deleted).and(committed)?;
+    let Left { ids, places, .. } = left;
+    let rows = Rows { newest, log: places, sequenced: ids, ..Rows::default() };
+    let (appended, committed) = join(rows.save(link, tenant), link.run("COMMIT")).await;
+    appended.and(committed)?;
     Ok(true)
 }

@@ -11,7 +11,9 @@ use super::connect::Connector;
 use super::failure::Failure;
 use super::link::{Link, Parameter};
 use super::lock::of_schema;
+use super::rows::Rows;
 use super::schema;
+use super::sequencer::Place;
 use super::statements::{BEGIN, WAIT_FOR_LOCKS};
 use super::transaction::BLOCK;
 use super::url::PostgresUrl;
@@ -20,6 +22,9 @@ use crate::sqlite;
 
 /// Rows that are moved at once.
 const PAGE: usize = 2_000;
+
+/// Events and texts belong to their streams, whoever's these are.
+const NOBODY: i32 = 0;
 
 /// What was moved of one tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,46 +152,39 @@ impl Transfer<'_> {
     fn streams(&self, old: i64, new: i32) -> Result<(), Failure> {
         let sql =
             "SELECT id, kind, name, sequence, head, open, private FROM streams WHERE tenant = ?1 ORDER BY id";
-        let link = self.link;
         self.pages(sql, &[old], |rows: Vec<(i64, i16, Vec<u8>, i64, Vec<u8>, Vec<u8>, Vec<u8>)>| {
-            let ids: Vec<i64> = rows.iter().map(|row| self.id(row.0)).collect();
-            let kinds: Vec<i16> = rows.iter().map(|row| row.1).collect();
-            let sequences: Vec<i64> = rows.iter().map(|row| row.3).collect();
-            let names: Vec<&[u8]> = rows.iter().map(|row| &row.2[..]).collect();
-            let heads: Vec<&[u8]> = rows.iter().map(|row| &row.4[..]).collect();
-            let (open, private): (Vec<&[u8]>, Vec<&[u8]>) =
-                rows.iter().map(|row| (&row.5[..], &row.6[..])).unzip();
-            let parameters: [Parameter<'_>; 8] = [
-                (&new, Type::INT4),
-                (&ids, Type::INT8_ARRAY),
-                (&kinds, Type::INT2_ARRAY),
-                (&names, Type::BYTEA_ARRAY),
-                (&sequences, Type::INT8_ARRAY),
-                (&heads, Type::BYTEA_ARRAY),
-                (&open, Type::BYTEA_ARRAY),
-                (&private, Type::BYTEA_ARRAY),
-            ];
-            link.wait(link.change(rows.len(), &link.sql.insert_streams, &parameters))
+            let mut page = Rows::default();
+            let made = &mut page.made;
+            for (id, kind, name, sequence, head, open, private) in rows {
+                made.ids.push(self.id(id));
+                made.kinds.push(kind);
+                made.names.push(name);
+                made.sequences.push(sequence);
+                made.heads.push(head);
+                made.open.push(open);
+                made.private.push(private);
+            }
+            self.save(&page, new)
         })
+    }
+
+    fn save(&self, page: &Rows<'_>, tenant: i32) -> Result<(), Failure> {
+        self.link.wait(page.save(self.link, tenant))
     }
 
     /// The log of a tenant, in its order.
     fn log(&self, old: i64, name: &str, new: i32, is_one_of_many: bool) -> Result<Moved, Failure> {
         let sql = "SELECT e.stream, e.sequence FROM events e JOIN streams s ON s.id = e.stream
                    WHERE s.tenant = ?1 ORDER BY e.position";
-        let (link, mut events) = (self.link, 0);
+        let mut events = 0;
         self.pages(sql, &[old], |rows: Vec<(i64, i64)>| {
-            let (streams, sequences): (Vec<i64>, Vec<i64>) =
-                rows.iter().map(|(stream, sequence)| (self.id(*stream), *sequence)).unzip();
-            let parameters: [Parameter<'_>; 4] = [
-                (&new, Type::INT4),
-                (&events, Type::INT8),
-                (&streams, Type::INT8_ARRAY),
-                (&sequences, Type::INT8_ARRAY),
-            ];
-            link.wait(link.change(rows.len(), &link.sql.insert_log, &parameters))?;
-            events += rows.len() as i64;
-            Ok(())
+            let log: Vec<Place> = rows
+                .into_iter()
+                .map(|(stream, sequence)| Place { stream: self.id(stream), sequence })
+                .collect();
+            let newest = events;
+            events += log.len() as i64;
+            self.save(&Rows { newest, log, ..Rows::default() }, new)
         })?;
         Ok(Moved { tenant: name.to_owned(), events: events.unsigned_abs(), is_renumbered: is_one_of_many })
     }
@@ -194,19 +192,15 @@ impl Transfer<'_> {
     fn keys(&self, old: i64, new: i32) -> Result<(), Failure> {
         let sql = "SELECT \"index\", key, stream, sequence FROM keys WHERE tenant = ?1
                    ORDER BY \"index\", key, stream";
-        let link = self.link;
         self.pages(sql, &[old], |rows: Vec<(i16, Vec<u8>, i64, i64)>| {
-            let (indexes, keys): (Vec<i16>, Vec<&[u8]>) = rows.iter().map(|row| (row.0, &row.1[..])).unzip();
-            let (streams, sequences): (Vec<i64>, Vec<i64>) =
-                rows.iter().map(|row| (self.id(row.2), row.3)).unzip();
-            let parameters: [Parameter<'_>; 5] = [
-                (&new, Type::INT4),
-                (&indexes, Type::INT2_ARRAY),
-                (&keys, Type::BYTEA_ARRAY),
-                (&streams, Type::INT8_ARRAY),
-                (&sequences, Type::INT8_ARRAY),
-            ];
-            link.wait(link.change(rows.len(), &link.sql.insert_keys, &parameters))
+            let mut page = Rows::default();
+            for (index, key, stream, sequence) in rows {
+                page.keys.indexes.push(index);
+                page.keys.keys.push(key);
+                page.keys.streams.push(self.id(stream));
+                page.keys.sequences.push(sequence);
+            }
+            self.save(&page, new)
         })
     }
 
@@ -225,51 +219,42 @@ impl Transfer<'_> {
     fn events(&self) -> Result<(), Failure> {
         let sql = "SELECT stream, sequence, kind, at, command, part, of, refs, data, sealed, salt, seal, hash
                    FROM events ORDER BY position";
-        let link = self.link;
         self.pages(sql, &[], |rows: Vec<Event>| {
-            let streams: Vec<i64> = rows.iter().map(|row| self.id(row.stream)).collect();
-            let sequences: Vec<i64> = rows.iter().map(|row| row.sequence).collect();
-            let kinds: Vec<i16> = rows.iter().map(|row| row.kind).collect();
-            let at: Vec<i64> = rows.iter().map(|row| row.at).collect();
-            let (part, of): (Vec<i32>, Vec<i32>) = rows.iter().map(|row| (row.part, row.of)).unzip();
-            let bytes =
-                |n: usize| -> Vec<Option<&[u8]>> { rows.iter().map(|row| row.bytes[n].as_deref()).collect() };
-            let [commands, refs, data, sealed, salts, seals, hashes] = [0, 1, 2, 3, 4, 5, 6].map(bytes);
-            let parameters: [Parameter<'_>; 13] = [
-                (&streams, Type::INT8_ARRAY),
-                (&sequences, Type::INT8_ARRAY),
-                (&kinds, Type::INT2_ARRAY),
-                (&at, Type::INT8_ARRAY),
-                (&commands, Type::BYTEA_ARRAY),
-                (&part, Type::INT4_ARRAY),
-                (&of, Type::INT4_ARRAY),
-                (&refs, Type::BYTEA_ARRAY),
-                (&data, Type::BYTEA_ARRAY),
-                (&sealed, Type::BYTEA_ARRAY),
-                (&salts, Type::BYTEA_ARRAY),
-                (&seals, Type::BYTEA_ARRAY),
-                (&hashes, Type::BYTEA_ARRAY),
-            ];
-            link.wait(link.change(rows.len(), &link.sql.insert_events, &parameters))
+            let mut page = Rows::default();
+            let events = &mut page.events;
+            for row in &rows {
+                let [command, refs, data, sealed, salt, seal, hash] =
+                    row.bytes.each_ref().map(Option::as_deref);
+                events.streams.push(self.id(row.stream));
+                events.sequences.push(row.sequence);
+                events.kinds.push(row.kind);
+                events.at.push(row.at);
+                events.commands.push(command.unwrap_or_default());
+                events.part.push(row.part);
+                events.of.push(row.of);
+                events.refs.push(refs.unwrap_or_default().to_vec());
+                events.data.push(data.unwrap_or_default().to_vec());
+                events.sealed.push(sealed.unwrap_or_default().to_vec());
+                events.salts.push(salt);
+                events.seals.push(seal);
+                events.hashes.push(hash.unwrap_or_default());
+            }
+            self.save(&page, NOBODY)
         })
     }
 
     fn payloads(&self) -> Result<(), Failure> {
         let sql = "SELECT e.stream, e.sequence, p.salt, CAST(p.text AS BLOB) FROM payloads p
                    JOIN events e ON e.position = p.event ORDER BY p.event";
-        let link = self.link;
         self.pages(sql, &[], |rows: Vec<(i64, i64, Vec<u8>, Vec<u8>)>| {
-            let (streams, sequences): (Vec<i64>, Vec<i64>) =
-                rows.iter().map(|row| (self.id(row.0), row.1)).unzip();
-            let (salts, texts): (Vec<&[u8]>, Vec<&[u8]>) =
-                rows.iter().map(|row| (&row.2[..], &row.3[..])).unzip();
-            let parameters: [Parameter<'_>; 4] = [
-                (&streams, Type::INT8_ARRAY),
-                (&sequences, Type::INT8_ARRAY),
-                (&salts, Type::BYTEA_ARRAY),
-                (&texts, Type::BYTEA_ARRAY),
-            ];
-            link.wait(link.change(rows.len(), &link.sql.insert_payloads, &parameters))
+            let mut page = Rows::default();
+            for (stream, sequence, salt, text) in &rows {
+                page.payloads.streams.push(self.id(*stream));
+                page.payloads.sequences.push(*sequence);
+                page.payloads.salts.push(salt);
+                page.payloads.texts.push(text);
+            }
+            self.save(&page, NOBODY)
         })
     }
 
