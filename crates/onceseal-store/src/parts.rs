@@ -77,6 +77,9 @@ pub struct Parts {
     pub owner: Option<String>,
     /// Where rows and events are kept.
     pub backend: Box<dyn Backend>,
+    /// The same again, where transactions run side by side: these help where many
+    /// commands wait.
+    pub helping: Vec<Box<dyn Backend>>,
     /// The same for commands that others are in the way of, where several write at
     /// once: these wait for locks.
     pub waiting: Vec<Box<dyn Backend>>,
@@ -145,6 +148,7 @@ impl Parts {
             tenant,
             owner: options.owner.clone(),
             backend: Box::new(memory.writer(options.clock.clone())),
+            helping: Vec::new(),
             waiting: Vec::new(),
             readers: Box::new(memory),
             decide: Arc::new(decide),
@@ -185,6 +189,7 @@ impl Parts {
             // owner and proves nobody.
             owner: owner.filter(|owner| Some(owner) == options.owner.as_ref()),
             backend: Box::new(backend),
+            helping: Vec::new(),
             waiting: Vec::new(),
             readers: Box::new(pool),
             decide: Arc::new(decide),
@@ -221,6 +226,7 @@ impl Parts {
         Ok(Parts {
             owner: owner.filter(|owner| Some(owner) == options.owner.as_ref()),
             backend: lane(false),
+            helping: vec![lane(false)],
             waiting: (0..postgres::LANES).map(|_| lane(true)).collect(),
             readers: Box::new(Arc::new(postgres::Pool::new(
                 connector.clone(),

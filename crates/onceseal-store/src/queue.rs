@@ -26,6 +26,9 @@ pub(crate) const BATCH_MAX: usize = 256;
 /// A command that has not been begun after this is withdrawn.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
+/// When so many wait, whoever else may write helps.
+const CROWD: usize = 32;
+
 /// How long the writer looks for a next command before it sleeps.
 const LOOK: Duration = Duration::from_micros(100);
 
@@ -101,6 +104,8 @@ impl Waiting {
 pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
     arrived: Condvar,
+    /// Many wait, or none will.
+    crowded: Condvar,
     /// How often something has arrived, for a writer that looks without the lock.
     arrivals: AtomicUsize,
 }
@@ -161,9 +166,13 @@ impl Queue {
         let (job, ticket) = Job::new(submitted);
         let mut waiting = self.waiting();
         if waiting.take(job) {
+            let is_crowded = waiting.jobs.len() >= CROWD;
             self.arrivals.fetch_add(1, Ordering::Release);
             drop(waiting);
             self.arrived.notify_one();
+            if is_crowded {
+                self.crowded.notify_one();
+            }
         }
         ticket
     }
@@ -199,6 +208,15 @@ impl Queue {
         !waiting.jobs.is_empty()
     }
 
+    /// Waits until many wait; `false` when the queue is closed.
+    pub(crate) fn await_crowd(&self) -> bool {
+        let mut waiting = self.waiting();
+        while waiting.jobs.len() < CROWD && !waiting.closed {
+            waiting = self.crowded.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        !waiting.closed
+    }
+
     /// Begins what is there, for whoever can run it at once: from now on it is
     /// not withdrawn.
     pub(crate) fn begin(&self) -> Batch {
@@ -232,6 +250,7 @@ impl Queue {
     pub(crate) fn close(&self) {
         self.waiting().closed = true;
         self.arrived.notify_all();
+        self.crowded.notify_all();
     }
 
     /// Held by the writer: when it goes, the queue closes, and what it never

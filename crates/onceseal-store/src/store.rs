@@ -114,10 +114,11 @@ impl Store {
     }
 
     fn created(parts: Parts, create: Stamped) -> Result<Store, StoreError> {
-        let Parts { tenant, owner, backend, waiting, readers, decide, sweeps, clock } = parts;
+        let Parts { tenant, owner, backend, helping, waiting, readers, decide, sweeps, clock } = parts;
         let pinned = Pinned::new(tenant.clone(), owner);
         let executor = |backend| Executor::new(backend, pinned.clone(), decide.clone());
-        let writer = Writer::start(executor(backend), waiting.into_iter().map(executor).collect())?;
+        let executors = |all: Vec<_>| all.into_iter().map(executor).collect();
+        let writer = Writer::start(executor(backend), executors(helping), executors(waiting))?;
         let store = Store { tenant, clock, writer, readers, sweeps, closed: AtomicBool::new(false) };
         match store.writer.submit(create).wait() {
             // It was created, and its row was changed since: an audit names it.

@@ -23,7 +23,9 @@ use crate::queue::{Job, PATIENCE, Queue, Ticket};
 pub(crate) struct Writer {
     queue: Arc<Queue>,
     desk: Arc<Desk>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    /// Those that help where many wait.
+    helping: Vec<Arc<Desk>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
     lanes: Arc<Lanes>,
 }
 
@@ -36,25 +38,36 @@ pub(crate) enum Unwritten {
 }
 
 impl Writer {
-    /// A writer, with executors that wait for locks where there are such.
-    pub(crate) fn start(executor: Executor, waiting: Vec<Executor>) -> Result<Writer, StoreError> {
+    /// A writer, with executors that help where many commands wait and executors that
+    /// wait for locks, where there are such.
+    pub(crate) fn start(
+        executor: Executor,
+        helping: Vec<Executor>,
+        waiting: Vec<Executor>,
+    ) -> Result<Writer, StoreError> {
         let queue = Arc::new(Queue::default());
         let desk = Desk::new(Some(executor));
-        let waiting = waiting.into_iter().map(|executor| Desk::new(Some(executor))).collect();
-        let lanes = Arc::new(Lanes::start(waiting)?);
-        let (own_queue, own_desk, own_lanes) = (queue.clone(), desk.clone(), lanes.clone());
-        let thread = std::thread::Builder::new()
-            .name("onceseal-writer".to_owned())
-            .spawn(move || batches(&own_queue, &own_desk, &own_lanes))
-            .map_err(|error| StoreError::with(Code::StoreFailed, error.kind().to_string()))?;
-        Ok(Writer { queue, desk, thread: Mutex::new(Some(thread)), lanes })
+        let desks = |all: Vec<Executor>| all.into_iter().map(|executor| Desk::new(Some(executor))).collect();
+        let (helping, lanes): (Vec<Arc<Desk>>, _) = (desks(helping), Arc::new(Lanes::start(desks(waiting))?));
+        let threads = Mutex::default();
+        let writer = Writer { queue, desk, helping, threads, lanes };
+        for (n, desk) in std::iter::once(&writer.desk).chain(&writer.helping).enumerate() {
+            let (queue, desk, lanes) = (writer.queue.clone(), desk.clone(), writer.lanes.clone());
+            let thread = std::thread::Builder::new()
+                .name("onceseal-writer".to_owned())
+                .spawn(move || batches(&queue, &desk, &lanes, n == 0))
+                .map_err(|error| StoreError::with(Code::StoreFailed, error.kind().to_string()))?;
+            writer.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        }
+        Ok(writer)
     }
 
     /// One that answers `store_closed`.
     pub(crate) fn closed() -> Result<Writer, StoreError> {
         let (queue, desk, lanes) = (Arc::new(Queue::default()), Desk::new(None), Lanes::start(Vec::new())?);
         queue.close();
-        Ok(Writer { queue, desk, thread: Mutex::new(None), lanes: Arc::new(lanes) })
+        let (helping, threads, lanes) = (Vec::new(), Mutex::default(), Arc::new(lanes));
+        Ok(Writer { queue, desk, helping, threads, lanes })
     }
 
     /// Has the thread run this.
@@ -121,26 +134,28 @@ impl Writer {
     /// Has the next batch take the clocks as right.
     pub(crate) fn accept_clock(&self) {
         self.desk.accept_clock();
+        self.helping.iter().for_each(|desk| desk.accept_clock());
         self.lanes.desks().for_each(Desk::accept_clock);
     }
 
     /// Runs what is waiting, then ends.
     pub(crate) fn close(&self) {
         self.queue.close();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // One that panicked has answered nobody; its callers know that.
-        if let Some(thread) = thread {
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            // One that panicked has answered nobody; its callers know that.
             drop(thread.join());
         }
         self.lanes.close();
     }
 }
 
-/// The thread: batches until the queue is closed, and the file with it.
-fn batches(queue: &Queue, desk: &Desk, lanes: &Lanes) {
-    // However this ends, nobody is left waiting for a writer that is gone.
-    let _gone = queue.until_gone();
-    while queue.await_jobs() {
+/// A thread: batches until the queue is closed, and the file with it. The first one
+/// also runs what was waiting then.
+fn batches(queue: &Queue, desk: &Desk, lanes: &Lanes, is_first: bool) {
+    // However the first one ends, nobody is left waiting for a writer that is gone.
+    let _gone = is_first.then(|| queue.until_gone());
+    while if is_first { queue.await_jobs() } else { queue.await_crowd() } {
         // Begun only when nobody else is at the desk: until then whoever has
         // waited long enough may withdraw.
         let mut place = desk.lock();

@@ -136,6 +136,8 @@ impl<'a> World<'a> {
         };
         let mut parts = change(subject.parts(&options)?);
         let gate = Gate::default();
+        // What is put into one batch is not to be shared out.
+        parts.helping.clear();
         parts.backend = gate.before(parts.backend);
         let store = Store::of(parts)?;
         Ok(World { subject, clock, store, gate, policy: policy(POLICY)? })

@@ -126,10 +126,29 @@ BEGIN
 END
 $$;
 
--- The time, the schema's version, the tenant's id and the newest position of its
--- log.
-CREATE FUNCTION @.facts(in_tenant integer)
-RETURNS TABLE (clock bigint, version bigint, id bytea, newest bigint)
+-- Waits for locks, then tries others; says of each of these whether it is held.
+CREATE FUNCTION @.lock(waited bigint[], waited_alone boolean[], tried bigint[], tried_alone boolean[])
+RETURNS boolean[]
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+BEGIN
+    PERFORM CASE WHEN alone THEN pg_advisory_xact_lock(number)::text
+                 ELSE pg_advisory_xact_lock_shared(number)::text END
+    FROM unnest(waited, waited_alone) AS lock(number, alone);
+    RETURN ARRAY(
+        SELECT CASE WHEN alone THEN pg_try_advisory_xact_lock(number)
+                    ELSE pg_try_advisory_xact_lock_shared(number) END
+        FROM unnest(tried, tried_alone) AS lock(number, alone));
+END
+$$;
+
+-- The time, the schema's version, the tenant's id, the newest position of its log,
+-- and what commits have left for the sequencer, up to so many.
+CREATE FUNCTION @.facts(in_tenant integer, most bigint)
+RETURNS TABLE (
+    clock bigint, version bigint, id bytea, newest bigint, left_ids bigint[], left_events bytea[]
+)
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
 SET plan_cache_mode = force_generic_plan
@@ -140,6 +159,9 @@ BEGIN
     id := (SELECT t.tenant_id FROM @.tenants t WHERE t.id = in_tenant);
     newest := coalesce((SELECT l.position FROM @.log l WHERE l.tenant = in_tenant
                         ORDER BY l.position DESC LIMIT 1), 0);
+    SELECT array_agg(u.id), array_agg(u.events) INTO left_ids, left_events FROM (
+        SELECT u.id, u.events FROM @.unsequenced u WHERE u.tenant = in_tenant ORDER BY u.id LIMIT most
+    ) AS u;
     RETURN NEXT;
 END
 $$;

@@ -11,10 +11,10 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::failure::Failure;
-use super::link::Link;
+use super::link::{Link, Parameter};
 use super::rows::Rows;
 use super::statements::{BEGIN, WAIT_FOR_LOCKS};
-use crate::columns::{Columns, integer};
+use crate::columns::integer;
 use crate::raw::Misshapen;
 
 /// Commits that are appended at once at most.
@@ -37,12 +37,12 @@ pub(super) struct Left {
 }
 
 impl Left {
-    /// Reads `unsequenced`.
-    pub(super) fn read(rows: &[Row]) -> Result<Left, Misshapen> {
-        let mut left = Left { is_all: (rows.len() as i64) < AT_ONCE, ..Left::default() };
-        for row in rows {
-            left.ids.push(integer(row, 0, "unsequenced.id")?);
-            let bytes = row.bytes(1).ok_or(Misshapen("unsequenced.events"))?;
+    /// Reads it from the facts of a transaction.
+    pub(super) fn of(facts: &Row) -> Result<Left, Failure> {
+        let ids: Vec<i64> = facts.try_get::<_, Option<_>>(4)?.unwrap_or_default();
+        let events: Vec<&[u8]> = facts.try_get::<_, Option<_>>(5)?.unwrap_or_default();
+        let mut left = Left { is_all: (ids.len() as i64) < AT_ONCE, ids, ..Left::default() };
+        for bytes in events {
             left.places.extend(bytes.chunks_exact(16).map(|place| {
                 let number = |at: usize| {
                     let mut eight = [0; 8];
@@ -55,16 +55,16 @@ impl Left {
         Ok(left)
     }
 
-    /// The query that finds it.
-    pub(super) async fn find(link: &Link, is_wanted: bool, tenant: i32) -> Result<Vec<Row>, Failure> {
-        let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
-            [(&tenant, Type::INT4), (&AT_ONCE, Type::INT8)];
-        link.rows_for(is_wanted, &link.sql.unsequenced, &parameters).await
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
+}
+
+/// What a transaction is to know once it has its locks.
+pub(super) async fn facts(link: &Link, tenant: i32) -> Result<Row, Failure> {
+    let parameters: [Parameter<'_>; 2] = [(&tenant, Type::INT4), (&AT_ONCE, Type::INT8)];
+    let rows = link.rows(&link.sql.facts, &parameters).await?;
+    rows.into_iter().next().ok_or_else(|| Misshapen("facts").into())
 }
 
 /// Events as a commit leaves them for the sequencer.
@@ -95,13 +95,11 @@ pub(super) async fn sequence(link: &Link, tenant: i32, numbers: [i64; 2]) -> Res
 async fn once(link: &Link, tenant: i32, [schema, sequencer]: [i64; 2]) -> Result<bool, Failure> {
     let (numbers, alone) = (vec![schema, sequencer], vec![false, true]);
     link.rows(WAIT_FOR_LOCKS, &[(&numbers, Type::INT8_ARRAY), (&alone, Type::BOOL_ARRAY)]).await?;
-    let (rows, newest) =
-        (Left::find(link, true, tenant).await?, link.rows(&link.sql.newest, &[(&tenant, Type::INT4)]).await?);
-    let left = Left::read(&rows)?;
+    let facts = facts(link, tenant).await?;
+    let (newest, left) = (integer(&facts, 3, "log.position")?, Left::of(&facts)?);
     if left.is_empty() {
         return Ok(false);
     }
-    let newest = newest.first().map_or(Ok(0), |row| integer(row, 0, "log.position"))?;
     let Left { ids, places, .. } = left;
     let rows = Rows { newest, log: places, sequenced: ids, ..Rows::default() };
     let (appended, committed) = join(rows.save(link, tenant), link.run("COMMIT")).await;

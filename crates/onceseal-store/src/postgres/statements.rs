@@ -54,12 +54,6 @@ pub(super) const BEGIN_READING: &str = concat!(
     by_index!()
 );
 
-/// Tries locks: number, and whether alone.
-pub(super) const TRY_LOCKS: &str = "\
-    SELECT CASE WHEN alone THEN pg_try_advisory_xact_lock(number) \
-                ELSE pg_try_advisory_xact_lock_shared(number) END \
-    FROM unnest($1::int8[], $2::bool[]) AS lock(number, alone)";
-
 /// Waits for locks, in this order.
 pub(super) const WAIT_FOR_LOCKS: &str = "\
     SELECT CASE WHEN alone THEN pg_advisory_xact_lock(number)::text \
@@ -102,9 +96,11 @@ macro_rules! keys {
 }
 
 statements! {
-    /// Of each transaction: the time, the schema's version, the tenant's id and the
-    /// newest position of its log, all as they are once the locks are held.
-    facts = "SELECT * FROM @.facts($1)";
+    /// Waits for locks, then tries others.
+    lock = "SELECT @.lock($1, $2, $3, $4)";
+    /// Of each transaction: the time, the schema's version, the tenant's id, the newest
+    /// position of its log and what is left for it, as they are once the locks are held.
+    facts = "SELECT * FROM @.facts($1, $2)";
     /// What commits have left for the sequencer.
     unsequenced = "SELECT id, events FROM @.unsequenced WHERE tenant = $1 ORDER BY id LIMIT $2";
     /// Rows of streams.
@@ -340,7 +336,7 @@ mod tests {
         let load = "SELECT * FROM onceseal.load_streams(1, '{8}', ARRAY[(SELECT name FROM onceseal.streams \
                     WHERE id = 7)])";
         for _ in 0..2 {
-            for statement in [save.as_str(), load, "SELECT * FROM onceseal.facts(1)"] {
+            for statement in [save.as_str(), load, "SELECT * FROM onceseal.facts(1, 2)"] {
                 assert_eq!(read_much_of(&database, statement), "", "{statement}");
             }
             database.sql("ANALYZE");

@@ -21,8 +21,8 @@ use super::failure::Failure;
 use super::link::{Link, Parameter};
 use super::lock::Numbers;
 use super::schema;
-use super::sequencer::Left;
-use super::statements::{BEGIN, TRY_LOCKS, WAIT_FOR_LOCKS};
+use super::sequencer::{Left, facts};
+use super::statements::BEGIN;
 use crate::backend::{Loader, Needs};
 use crate::columns::{self, Columns, integer};
 use crate::error::StoreError;
@@ -70,8 +70,7 @@ pub(super) struct Transaction<'a> {
 
 /// The answers of one flight.
 struct Loading {
-    facts: Vec<Row>,
-    left: Vec<Row>,
+    facts: Row,
     streams: Vec<Row>,
     ranges: Vec<Vec<Row>>,
     payloads: Vec<Row>,
@@ -129,61 +128,33 @@ impl<'a> Transaction<'a> {
         let begins = !self.begun;
         self.begun = true;
         let link = self.link;
-        let (begun, waiting, tried, loading) = {
-            let lane = &*self.lane;
-            // The sequencer's lock is tried whenever it is not held, and what others have
-            // left is read again after every lock: it may have come before that.
-            let is_first = begins || self.sequencer.is_none();
-            let mut tries = locks.to_vec();
-            if is_first {
-                tries.push((lane.numbers.sequencer(), Hold::Exclusive));
-            }
-            let mut waits = waited.to_vec();
-            if begins {
-                waits.insert(0, (lane.schema, Hold::Shared));
-            }
-            link.wait(async {
-                let (of_tenant, of_streams): ([Parameter<'_>; 1], [Parameter<'_>; 3]) = (
-                    [(&tenant, Type::INT4)],
-                    [(&tenant, Type::INT4), (&kinds, Type::INT2_ARRAY), (&names, Type::BYTEA_ARRAY)],
-                );
-                let loading = async {
-                    let (facts, left, streams, ranges, payloads) = join!(
-                        link.rows(&link.sql.facts, &of_tenant),
-                        Left::find(link, true, tenant),
-                        link.rows_for(!kinds.is_empty(), &link.sql.streams, &of_streams),
-                        join_all(
-                            ranges.iter().map(|(limit, ranges)| find_ranges(link, tenant, *limit, ranges))
-                        ),
-                        find_payloads(link, tenant, &texts),
-                    );
-                    let ranges = ranges.into_iter().collect::<Result<_, Failure>>();
-                    (facts, left, streams, ranges, payloads)
-                };
-                let (begun, waiting, tried, (facts, left, streams, ranges, payloads)) = join!(
-                    async { if begins { link.run(BEGIN).await } else { Ok(()) } },
-                    take_locks(link, WAIT_FOR_LOCKS, &waits),
-                    take_locks(link, TRY_LOCKS, &tries),
-                    loading,
-                );
-                // The first failure is the one that the others follow from.
-                begun?;
-                waiting?;
-                let tried = tried?;
-                let loading = Loading {
-                    facts: facts?,
-                    left: left?,
-                    streams: streams?,
-                    ranges: ranges?,
-                    payloads: payloads?,
-                };
-                Ok(((), (), (is_first, tried), loading))
-            })?
-        };
-        let ((), ()) = (begun, waiting);
-        let (is_first, tried) = tried;
-        let mut tried: Vec<bool> =
-            tried.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().map_err(Failure::from)?;
+        // The sequencer's lock is tried whenever it is not held, and what others have left
+        // is read again after every lock: it may have come before that.
+        let is_first = begins || self.sequencer.is_none();
+        let (mut tries, mut waits) = (locks.to_vec(), waited.to_vec());
+        if is_first {
+            tries.push((self.lane.numbers.sequencer(), Hold::Exclusive));
+        }
+        if begins {
+            waits.insert(0, (self.lane.schema, Hold::Shared));
+        }
+        let (mut tried, loading) = link.wait(async {
+            let of_streams: [Parameter<'_>; 3] =
+                [(&tenant, Type::INT4), (&kinds, Type::INT2_ARRAY), (&names, Type::BYTEA_ARRAY)];
+            let (begun, tried, facts, streams, ranges, payloads) = join!(
+                async { if begins { link.run(BEGIN).await } else { Ok(()) } },
+                take_locks(link, &waits, &tries),
+                facts(link, tenant),
+                link.rows_for(!kinds.is_empty(), &link.sql.streams, &of_streams),
+                join_all(ranges.iter().map(|(limit, ranges)| find_ranges(link, tenant, *limit, ranges))),
+                find_payloads(link, tenant, &texts),
+            );
+            // The first failure is the one that the others follow from.
+            begun?;
+            let (tried, facts, streams) = (tried?, facts?, streams?);
+            let ranges = ranges.into_iter().collect::<Result<_, Failure>>()?;
+            Ok((tried, Loading { facts, streams, ranges, payloads: payloads? }))
+        })?;
         let has_sequencer = if is_first { tried.pop() == Some(true) } else { true };
         self.take(begins, has_sequencer, &loading)?;
         for stream in streams {
@@ -197,7 +168,7 @@ impl<'a> Transaction<'a> {
     }
 
     fn take(&mut self, begins: bool, has_sequencer: bool, loading: &Loading) -> Result<(), Failure> {
-        let facts = loading.facts.first().ok_or(Misshapen("facts"))?;
+        let facts = &loading.facts;
         if begins {
             schema::check_version(integer(facts, 1, "schema_migrations.id")?)?;
             if facts.bytes(2) != Some(&self.lane.tenant_id[..]) {
@@ -208,7 +179,7 @@ impl<'a> Transaction<'a> {
         }
         if has_sequencer {
             let newest = integer(facts, 3, "log.position")?;
-            self.sequencer = Some((newest, Left::read(&loading.left)?));
+            self.sequencer = Some((newest, Left::of(facts)?));
         }
         for row in &loading.streams {
             let stream = columns::stream_id(row, 0, 1)?;
@@ -407,12 +378,23 @@ fn by_limit<'r>(reads: &[&'r Read]) -> Vec<(usize, Vec<&'r Range>)> {
     sorted
 }
 
-async fn take_locks(link: &Link, sql: &str, locks: &[(i64, Hold)]) -> Result<Vec<Row>, Failure> {
-    let (numbers, alone): (Vec<i64>, Vec<bool>) =
-        locks.iter().map(|(number, hold)| (*number, *hold == Hold::Exclusive)).unzip();
-    let parameters: [(&(dyn ToSql + Sync), Type); 2] =
-        [(&numbers, Type::INT8_ARRAY), (&alone, Type::BOOL_ARRAY)];
-    link.rows_for(!locks.is_empty(), sql, &parameters).await
+async fn take_locks(
+    link: &Link,
+    waited: &[(i64, Hold)],
+    tried: &[(i64, Hold)],
+) -> Result<Vec<bool>, Failure> {
+    let columns = |locks: &[(i64, Hold)]| -> (Vec<i64>, Vec<bool>) {
+        locks.iter().map(|(number, hold)| (*number, *hold == Hold::Exclusive)).unzip()
+    };
+    let ((waited, waited_alone), (tried, tried_alone)) = (columns(waited), columns(tried));
+    let parameters: [Parameter<'_>; 4] = [
+        (&waited, Type::INT8_ARRAY),
+        (&waited_alone, Type::BOOL_ARRAY),
+        (&tried, Type::INT8_ARRAY),
+        (&tried_alone, Type::BOOL_ARRAY),
+    ];
+    let rows = link.rows(&link.sql.lock, &parameters).await?;
+    Ok(rows.first().ok_or(Misshapen("locks"))?.try_get(0)?)
 }
 
 async fn find_ranges(link: &Link, tenant: i32, limit: usize, ranges: &[&Range]) -> Result<Vec<Row>, Failure> {
