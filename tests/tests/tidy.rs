@@ -88,12 +88,24 @@ fn sql_stands_only_in_the_store() {
 #[test]
 fn the_store_has_no_rule() {
     let words = ["EffectState::", "ActionState::", "Status::", "Verdict::", "lease_until", "expires_at"];
-    for part in ["executor.rs", "queue.rs", "memory.rs", "backend.rs", "store.rs", "read.rs", "sqlite"] {
+    for part in [
+        "executor.rs",
+        "queue.rs",
+        "memory.rs",
+        "backend.rs",
+        "store.rs",
+        "read.rs",
+        "sqlite",
+        "desk.rs",
+        "lanes.rs",
+        "postgres",
+    ] {
         assert_absent(&format!("crates/onceseal-store/src/{part}"), &words, "the store moves bytes");
     }
     for (path, text) in files("crates/onceseal-store/src", ".sql") {
+        let statements: String = text.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
         for column in ["state", "status", "lease", "expires"] {
-            assert!(!text.contains(column), "{}: a rule could read {column}", path.display());
+            assert!(!statements.contains(column), "{}: a rule could read {column}", path.display());
         }
     }
 }

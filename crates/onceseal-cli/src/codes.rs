@@ -46,6 +46,11 @@ pub(crate) const PROGRAM: &[Entry] = &[
     ("bench_place", "never", "the place for the measurement cannot be used"),
     ("bench_process", "never", "a process of the measurement did not end well"),
     ("bench_caller", "never", "a caller of the measurement did not end well"),
+    (
+        "not_moved",
+        "never",
+        "the audit of what was moved to the server found something, so the file stays the store; drop the schema there, and audit the file",
+    ),
     ("bench_not_clean", "never", "the audit after the measurement found something"),
 ];
 
@@ -129,6 +134,11 @@ pub(crate) const STORE: &[Entry] = &[
         "state_missing",
         "never",
         "the project's state is not here; go back to the account, HOME or ONCESEAL_STATE it was made under, restore it, or begin again with `onceseal project new`",
+    ),
+    (
+        "state_moved",
+        "never",
+        "the project's store has moved to a server; set `store` in onceseal.yaml, or ONCESEAL_STORE, to its address",
     ),
     ("state_io", "never", "the operating system refused something that the state needs"),
     ("project_unavailable", "never", "the working directory is gone or is no directory"),

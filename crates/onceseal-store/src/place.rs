@@ -38,6 +38,8 @@ use roots::Seen;
 
 /// The database's name in its directory.
 pub const DATABASE: &str = "onceseal.db";
+/// What is added to the name of a database that has moved to a server.
+pub const MOVED: &str = ".moved";
 /// What SQLite adds to the name of a database for the files beside it.
 const SIDE_FILES: [&str; 3] = ["-wal", "-shm", "-journal"];
 
@@ -180,9 +182,12 @@ impl Place {
     /// is made together with its state, and has lost it if there is none.
     ///
     /// # Errors
-    /// `state_missing`, and as [`Place::database_state`].
+    /// `state_missing`, `state_moved`, and as [`Place::database_state`].
     pub fn expect_state(&self) -> Result<Database, PlaceError> {
         match (self.database_state()?, &self.project) {
+            (Database::Missing, _) if private::beside(&self.database, MOVED).exists() => {
+                Err(PlaceError::at(self.directory.path(), PlaceErrorKind::StateMoved))
+            }
             (Database::Missing, Some(_)) => {
                 Err(PlaceError::at(self.directory.path(), PlaceErrorKind::StateMissing))
             }

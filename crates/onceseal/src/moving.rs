@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use onceseal_store::place::MOVED;
 use onceseal_store::{Moved, StoreError, migrate, transfer};
 
 use crate::error::Error;
@@ -58,14 +59,14 @@ impl Moving {
             name.push(end);
             PathBuf::from(name)
         };
-        let aside = named(".moved");
+        let aside = named(MOVED);
         if aside.exists() {
             return Err(StoreError::from(std::io::Error::from(std::io::ErrorKind::AlreadyExists)).into());
         }
         std::fs::rename(&self.file, &aside).map_err(StoreError::from)?;
         // Where another process had it open, a part of it is still in its log.
         for beside in ["-wal", "-shm"] {
-            match std::fs::rename(named(beside), named(&format!(".moved{beside}"))) {
+            match std::fs::rename(named(beside), named(&format!("{MOVED}{beside}"))) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(StoreError::from(error).into());
                 }

@@ -98,6 +98,7 @@ pub(crate) const COMMANDS: &[&[&str]] = &[
     &["bench"],
     &["bench", "runs"],
     &["doctor"],
+    &["migrate"],
     &["project"],
     &["project", "adopt"],
     &["project", "new"],

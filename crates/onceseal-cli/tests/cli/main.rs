@@ -24,6 +24,7 @@ mod project;
 mod runs;
 mod secrets;
 mod seeing_through;
+mod server;
 mod shown;
 mod tasks;
 mod terminal;

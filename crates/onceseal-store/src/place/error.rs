@@ -96,6 +96,11 @@ pub enum PlaceErrorKind {
          remembered"
     )]
     StateMissing,
+    /// `state_moved`: it is on a server now.
+    #[error(
+        "the project's store has moved to a server; set `store` in onceseal.yaml, or ONCESEAL_STORE, to its address"
+    )]
+    StateMoved,
     /// `project_in_use`: a new id would leave state behind that is in use.
     #[error(
         "this is the only place of the project, and what its state remembers would be forgotten and could \
@@ -168,6 +173,7 @@ impl PlaceError {
             PlaceErrorKind::ProjectUnavailable => "project_unavailable",
             PlaceErrorKind::ProjectMissing => "project_missing",
             PlaceErrorKind::StateMissing => "state_missing",
+            PlaceErrorKind::StateMoved => "state_moved",
             PlaceErrorKind::ProjectInUse => "project_in_use",
             PlaceErrorKind::ProjectUnreadable(_) => "project_unreadable",
             PlaceErrorKind::ProjectCopied => "project_copied",

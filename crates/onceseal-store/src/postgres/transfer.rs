@@ -152,7 +152,7 @@ impl Transfer<'_> {
     fn streams(&self, old: i64, new: i32) -> Result<(), Failure> {
         let sql =
             "SELECT id, kind, name, sequence, head, open, private FROM streams WHERE tenant = ?1 ORDER BY id";
-        self.pages(sql, &[old], |rows: Vec<(i64, i16, Vec<u8>, i64, Vec<u8>, Vec<u8>, Vec<u8>)>| {
+        self.pages(sql, &[old], |rows: Vec<Stream>| {
             let mut page = Rows::default();
             let made = &mut page.made;
             for (id, kind, name, sequence, head, open, private) in rows {
@@ -286,6 +286,9 @@ fn there(tenant: &str) -> StoreError {
 trait FromRow: Sized {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self>;
 }
+
+/// A stream's columns: number, kind, name, sequence, head, and the halves of its row.
+type Stream = (i64, i16, Vec<u8>, i64, Vec<u8>, Vec<u8>, Vec<u8>);
 
 /// An event's columns.
 struct Event {

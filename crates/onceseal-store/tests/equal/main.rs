@@ -1,7 +1,7 @@
 //! Random sequences of all kinds of commands on every store: the same answers, the
 //! same rows, the same keys, the same hashes of events.
 
-#![allow(dead_code, reason = "what only the tests of the rules need of their support")]
+#![expect(dead_code, reason = "what only the tests of the rules need of their support")]
 
 #[path = "../../../onceseal-core/tests/support/broken.rs"]
 mod broken;

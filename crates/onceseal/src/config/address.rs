@@ -23,6 +23,16 @@ impl StoreAddress {
         Ok(address)
     }
 
+    /// The address without what is secret: hosts, database and schema.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        #[cfg(feature = "postgres")]
+        let shown = self.url().map(|url| url.identity().split('\0').collect::<Vec<_>>().join(" "));
+        #[cfg(not(feature = "postgres"))]
+        let shown = self.check().map(|()| String::new());
+        shown.unwrap_or_else(|error| error.to_string())
+    }
+
     #[cfg(feature = "postgres")]
     fn check(&self) -> Result<(), ConfigError> {
         self.url().map(drop)

@@ -121,6 +121,10 @@ fn opening(
             return None;
         }
     };
+    if let Some(address) = &opening.settings.store {
+        checks.push(Check::new("server", Verdict::Ok, address.shown()));
+        return Some(opening);
+    }
     match opening.place() {
         Ok(place) => {
             let check = Check::new("state", Verdict::Ok, place.directory().display().to_string());

@@ -1,0 +1,107 @@
+//! One store on a server, in the hands of several hosts: each a home and a
+//! project of its own.
+
+use onceseal_servers::{Database, server};
+use serde_json::json;
+
+use crate::base::{Project, Ran, ran, refund};
+
+/// A server's database, and the hosts that share it.
+struct Hosts {
+    database: Database,
+    hosts: [Project; 2],
+}
+
+impl Hosts {
+    fn new() -> Hosts {
+        Hosts { database: server().new_database(), hosts: [Project::new(), Project::new()] }
+    }
+
+    fn run(&self, host: usize, args: &[&str]) -> Ran {
+        let mut command = self.hosts[host].command(args);
+        ran(command.env("ONCESEAL_STORE", self.database.url()).output().expect("a run"))
+    }
+
+    fn refund(&self, host: usize, payment: &str, amount: i64) -> Ran {
+        self.run(host, &refund(payment, amount, &["--json"], "echo x >> calls").each())
+    }
+}
+
+#[test]
+fn p03_what_one_host_has_done_another_does_not_do_again() {
+    let all = Hosts::new();
+    assert_eq!(all.refund(0, "p1", 1).code, 0);
+    let again = all.refund(1, "p1", 1);
+    assert_eq!((again.code, &again.error()["code"]), (1, &json!("duplicate")), "{again:?}");
+    assert_eq!(all.hosts[1].read("calls"), "", "it ran on the first host alone");
+    let audit = all.run(1, &["audit"]);
+    assert!(audit.code == 0 && audit.stdout.contains("intact"), "{audit:?}");
+    let file = std::fs::metadata(all.hosts[1].database()).expect("what `init` made");
+    assert_eq!(file.len(), 0, "nothing is kept here");
+}
+
+#[test]
+fn p01_what_is_asked_on_one_host_is_approved_on_another() {
+    let all = Hosts::new();
+    let asked = all.refund(0, "p1", 500_000);
+    let approval = asked.error()["approval"].as_str().expect("a request").to_owned();
+    let approved = all.run(1, &["approve", &approval]);
+    assert_eq!(approved.code, 0, "{approved:?}");
+    assert_eq!(all.refund(0, "p1", 500_000).code, 0, "it goes on where it was asked");
+    assert_eq!(all.hosts[0].read("calls"), "x\n");
+}
+
+#[test]
+fn the_address_may_stand_in_the_file_and_its_password_is_never_shown() {
+    let all = Hosts::new();
+    let host = &all.hosts[0];
+    let file = host.read("onceseal.yaml");
+    let with = |address: &str| {
+        let text = format!("{file}\nsettings:\n  store: \"{address}\"\n");
+        std::fs::write(host.path("onceseal.yaml"), text).expect("written");
+    };
+    with(&all.database.url());
+    assert_eq!(host.refund("p1", 1, &[]).code, 0);
+    let doctor = host.ok(&["doctor"]);
+    assert!(doctor.stdout.contains("ok       server            postgres 127.0.0.1:"), "{doctor:?}");
+    assert!(!doctor.all().contains("onceseal:"), "{doctor:?}");
+
+    with("postgres://me:secret@127.0.0.1:1/nowhere");
+    let nobody = host.run(&["effects", "list", "--json"]);
+    assert_eq!(nobody.error()["code"], "store_unreachable", "{nobody:?}");
+    with("postgres://me:secret@127.0.0.1:1/nowhere?sslmode=prefer");
+    let wrong = host.run(&["effects", "list", "--json"]);
+    assert_eq!((wrong.code, &wrong.error()["code"]), (2, &json!("setting_invalid")), "{wrong:?}");
+    for told in [nobody, wrong] {
+        assert!(!told.all().contains("secret"), "{told:?}");
+    }
+}
+
+#[test]
+fn a_store_moves_to_a_server_and_nothing_is_done_again() {
+    let all = Hosts::new();
+    let host = &all.hosts[0];
+    assert_eq!(host.refund("p1", 1, &[]).code, 0);
+    host.unknown("p2");
+    let asked = host.asked("p3");
+    let before = host.json(&["audit"]);
+
+    let moved = host.json(&["migrate", "--from", "sqlite:", "--to", &all.database.url()]);
+    assert_eq!((&moved["tenants"], &moved["events"]), (&json!(1), &before["events"]), "{moved}");
+    let refused = host.refund("p4", 1, &["--json"]);
+    assert_eq!(refused.error()["code"], "state_moved", "{refused:?}");
+
+    let after = all.run(0, &["audit", "--json"]).document();
+    for same in ["events", "streams", "keys", "position", "hash", "clean"] {
+        assert_eq!(after[same], before[same], "{same}: {after}");
+    }
+    assert_eq!(all.refund(1, "p1", 1).error()["code"], "duplicate");
+    assert_eq!(all.refund(1, "p2", 1).error()["code"], "ambiguous");
+    assert_eq!(all.run(0, &["approve", &asked]).code, 0);
+    assert_eq!(all.refund(0, "p3", 500_000).code, 0);
+
+    let twice = all.hosts[1].run(&["migrate", "--from", "sqlite:", "--to", &all.database.url(), "--json"]);
+    assert_ne!(twice.code, 0, "a project without a store has nothing to move: {twice:?}");
+    let nothing = all.run(0, &["migrate"]);
+    assert!(nothing.code == 0 && nothing.stdout.contains("nothing to do"), "{nothing:?}");
+}
