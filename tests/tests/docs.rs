@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::net::TcpListener;
 use std::process::Command;
 
+use onceseal_servers::server;
 use onceseal_tests::program::{build, root};
 
 /// The `sh` blocks of a page, in order.
@@ -46,6 +47,7 @@ fn every_shell_block_of_the_pages_runs() {
         }
     }
     pages.sort();
+    let databases = ["onceseal", "ours"].map(|name| (name, server().new_database()));
     let mut ran = 0;
     for page in pages {
         // One directory a page: a page is read from top to bottom.
@@ -58,6 +60,10 @@ fn every_shell_block_of_the_pages_runs() {
             let block = block
                 .replace("cargo run --release -p onceseal-cli -- demo", "onceseal demo")
                 .replace("./test\n", "");
+            let block = databases.iter().fold(block, |block, (name, database)| {
+                let address = format!("postgres://onceseal:password@db.example/{name}'");
+                block.replace(&address, &format!("{}'", database.url()))
+            });
             let output = Command::new("bash")
                 .args(["-euo", "pipefail", "-c", &block])
                 .current_dir(&project)

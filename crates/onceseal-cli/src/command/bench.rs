@@ -15,6 +15,7 @@ use std::time::Instant;
 
 use clap::{Args, Subcommand};
 use onceseal::audit::{AuditOptions, audit};
+use onceseal::config::StoreAddress;
 use onceseal::core::json::Value;
 use onceseal::store::yardstick;
 
@@ -52,6 +53,9 @@ pub(crate) struct Bench {
     /// A directory on the disk to measure; a private one is made in it and removed
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Measure this PostgreSQL server instead, as in `store`: a schema `bench_…` is made for each figure, and left there
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
     /// Measure so many processes with one caller each on one file instead
     #[arg(long, value_name = "N")]
     processes: Option<usize>,
@@ -92,6 +96,9 @@ pub(crate) fn run(context: &Context, bench: &Bench) -> Result<ExitCode, CliError
         return Err(CliError::usage("callers and rounds are at least 1, seconds up to 600"));
     }
     let scratch = Scratch::new(bench.dir.as_deref())?;
+    if bench.server.is_some() && (bench.processes.is_some() || bench.operations) {
+        return Err(CliError::usage("--server measures actions of one process"));
+    }
     if let Some(processes) = bench.processes {
         return processes::run(context, &scratch.0, processes, bench.seconds);
     }
@@ -102,8 +109,11 @@ pub(crate) fn run(context: &Context, bench: &Bench) -> Result<ExitCode, CliError
     let mut rows = Vec::new();
     for callers in &bench.callers {
         let rounds = 0..bench.rounds;
-        let place = |round| scratch.0.join(format!("{callers}-{round}"));
-        let figures = rounds.map(|round| in_a_process(&place(round), *callers, bench.seconds));
+        let figures = rounds.map(|round| {
+            let name = format!("{callers}-{round}");
+            let server = bench.server.as_ref().map(|address| in_schema(address, &name)).transpose()?;
+            in_a_process(&scratch.0.join(name), *callers, bench.seconds, server)
+        });
         rows.push(Figures::median(&figures.collect::<Result<Vec<_>, _>>()?));
     }
     if context.out.is_json() {
@@ -116,12 +126,29 @@ pub(crate) fn run(context: &Context, bench: &Bench) -> Result<ExitCode, CliError
 
 /// One round in a process of its own: what this one kept from the round before
 /// is no part of the next one's memory or pace.
-fn in_a_process(place: &Path, callers: usize, seconds: f64) -> Result<Figures, CliError> {
+fn in_a_process(
+    place: &Path,
+    callers: usize,
+    seconds: f64,
+    server: Option<String>,
+) -> Result<Figures, CliError> {
     let (callers, seconds) = (callers.to_string(), seconds.to_string());
     let output = own_process(|command| {
+        if let Some(server) = server {
+            command.env(load::SERVER, server);
+        }
         command.args(["--callers", &callers, "--seconds", &seconds, "--round"]).arg(place);
     })?;
     Figures::read(&output).ok_or_else(|| failed("printed no figures"))
+}
+
+/// The address of a schema that nobody else has.
+fn in_schema(address: &str, name: &str) -> Result<String, CliError> {
+    let join = if address.contains('?') { '&' } else { '?' };
+    let schema = format!("bench_{}_{}", std::process::id(), name.replace('-', "_"));
+    let address = format!("{address}{join}schema={schema}");
+    StoreAddress::parse(&address)?;
+    Ok(address)
 }
 
 /// What this program prints when it is run as a part of the measurement.
