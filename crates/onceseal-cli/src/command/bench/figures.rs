@@ -80,7 +80,12 @@ pub(super) fn table(rows: &[Figures]) -> String {
     text.push('\n');
     for row in rows {
         let cells = COLUMNS.iter().zip(row.0).map(|(column, figure)| {
-            format!("{figure:width$.decimals$}", width = column.heading.len(), decimals = column.decimals)
+            let width = column.heading.len();
+            // A server is not held against a file.
+            if column.name == "raw_ratio" && figure == 0.0 {
+                return format!("{:>width$}", "-");
+            }
+            format!("{figure:width$.decimals$}", decimals = column.decimals)
         });
         text.push_str(&cells.collect::<Vec<_>>().join("  "));
         text.push('\n');
