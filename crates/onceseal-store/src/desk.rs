@@ -4,12 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use onceseal_core::code::Code;
+use onceseal_core::reply::Reply;
+
 use crate::error::StoreError;
 use crate::executor::{Executor, NotRun, Ran, Submitted};
 use crate::own::Write;
 use crate::queue::gone;
-use onceseal_core::code::Code;
-use onceseal_core::reply::Reply;
 
 /// An executor and whoever runs it.
 pub(crate) struct Desk {

@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-#[cfg(feature = "postgres")]
-use std::sync::atomic::AtomicBool;
 
 use onceseal_core::code::Code;
 use onceseal_core::decide::decide;
@@ -131,7 +129,7 @@ impl ReadingParts {
         };
         let postgres::Founded { row, tenant, .. } = founded;
         let clock = DatabaseClock::beside(options.clock.clone(), database_us);
-        let readers = Box::new(Arc::new(postgres::Pool::new(connector, (row, tenant.id), None)));
+        let readers = Box::new(Arc::new(postgres::Pool::new(connector, (row, tenant.id))));
         Ok(Some(ReadingParts { tenant, readers, clock }))
     }
 }
@@ -218,21 +216,16 @@ impl Parts {
         let postgres::Founded { row, tenant, owner } = founded;
         let clock = DatabaseClock::beside(options.clock.clone(), database_us);
         // Whoever was here before may have left something for the sequencer.
-        let behind = Arc::new(AtomicBool::new(true));
         let lane = |waits| -> Box<dyn Backend> {
             let (connector, clock) = (connector.clone(), BatchClock::new(clock.clone()));
-            Box::new(PostgresBackend::new(connector, (row, tenant.id), clock, waits, Arc::clone(&behind)))
+            Box::new(PostgresBackend::new(connector, (row, tenant.id), clock, waits))
         };
         Ok(Parts {
             owner: owner.filter(|owner| Some(owner) == options.owner.as_ref()),
             backend: lane(false),
             helping: vec![lane(false)],
             waiting: (0..postgres::LANES).map(|_| lane(true)).collect(),
-            readers: Box::new(Arc::new(postgres::Pool::new(
-                connector.clone(),
-                (row, tenant.id),
-                Some(Arc::clone(&behind)),
-            ))),
+            readers: Box::new(Arc::new(postgres::Pool::new(connector.clone(), (row, tenant.id)))),
             decide: Arc::new(decide),
             sweeps: None,
             clock,

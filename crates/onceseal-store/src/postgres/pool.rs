@@ -1,6 +1,5 @@
 //! Connections that read.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::join;
@@ -14,7 +13,6 @@ use super::reading::PostgresSnapshot;
 use super::schema;
 use super::sequencer::sequence;
 use super::statements::BEGIN_READING;
-use super::writer::Behind;
 use crate::error::StoreError;
 use crate::read::{Readers, Snapshot};
 
@@ -27,9 +25,6 @@ pub(crate) struct Pool {
     tenant: i32,
     /// The locks of whoever gives the log its order.
     numbers: [i64; 2],
-    /// Whether this process has committed what is not in the log yet; nothing of a
-    /// store that is only read.
-    behind: Option<Behind>,
     idle: Mutex<Idle>,
 }
 
@@ -40,14 +35,10 @@ struct Idle {
 }
 
 impl Pool {
-    pub(crate) fn new(
-        connector: Connector,
-        (tenant, tenant_id): (i32, [u8; 16]),
-        behind: Option<Behind>,
-    ) -> Pool {
+    pub(crate) fn new(connector: Connector, (tenant, tenant_id): (i32, [u8; 16])) -> Pool {
         let schema = connector.url.schema.as_str();
         let numbers = [of_schema(schema), Numbers::new(schema, tenant_id).sequencer()];
-        Pool { connector, tenant, numbers, behind, idle: Mutex::default() }
+        Pool { connector, tenant, numbers, idle: Mutex::default() }
     }
 
     fn idle(&self) -> MutexGuard<'_, Idle> {
@@ -70,29 +61,12 @@ impl Pool {
         }
     }
 
-    /// What this process was told is committed is in the log when it looks there.
-    fn catch_up(&self, link: &Link) -> Result<(), Failure> {
-        let Some(behind) = self.behind.as_ref().filter(|behind| behind.swap(false, Ordering::AcqRel)) else {
-            return Ok(());
-        };
-        let sequenced = link.wait(sequence(link, self.tenant, self.numbers));
-        if sequenced.is_err() {
-            behind.store(true, Ordering::Release);
-        }
-        match sequenced {
-            // Whoever has the lock for so long is in the way of the log's end alone.
-            Err(Failure::Locked) => Ok(()),
-            sequenced => sequenced,
-        }
-    }
-
     /// A picture, on a connection that may have been idle for long. A server that was
     /// started again has forgotten the connection, which is no fault.
     fn open(&self) -> Result<PostgresSnapshot<'_>, Failure> {
         let link = self.link()?;
-        self.catch_up(&link)?;
         if self.begin(&link)? {
-            // Others have committed what is not in the log, and may never look at it
+            // Somebody has committed what is not in the log, and may never look at it
             // again. It stays so where somebody keeps the sequencer's lock for long, and
             // for whoever may not write.
             link.wait(link.run("ROLLBACK"))?;

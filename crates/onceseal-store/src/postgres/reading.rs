@@ -168,6 +168,6 @@ impl Snapshot for PostgresSnapshot<'_> {
 
     fn integrity(&self) -> Result<Vec<String>, StoreError> {
         let link = self.link()?;
-        link.wait(schema::faults(link)).map_err(Failure::told)
+        link.wait(schema::faults(link, self.pool.schema())).map_err(Failure::told)
     }
 }

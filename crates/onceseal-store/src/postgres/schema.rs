@@ -1,13 +1,14 @@
 //! The schema and its migrations: numbered, forward only, one transaction each.
 
 use onceseal_core::code::Code;
+use onceseal_core::json::escape_for_display;
 use tokio_postgres::types::Type;
 
 use super::connect::Connector;
 use super::failure::Failure;
 use super::link::Link;
 use super::lock::of_schema;
-use super::statements::{BEGIN, WAIT_FOR_LOCKS, in_schema};
+use super::statements::{BEGIN, FOREIGN_TO_TABLES, WAIT_FOR_LOCKS, in_schema};
 use crate::columns::integer;
 use crate::error::StoreError;
 
@@ -125,8 +126,76 @@ async fn within(link: &Link, schema: &str, now: i64) -> Result<bool, Failure> {
     Ok(false)
 }
 
-/// How the schema of a database differs from what the migrations make, and rows
-/// that name others which are not there: one sentence each.
-pub(super) async fn faults(_link: &Link) -> Result<Vec<String>, Failure> {
-    Ok(Vec::new())
+/// Rows that name others which are not there, as foreign keys would forbid, what is
+/// tied to our tables and none of ours, and another list of migrations: one sentence
+/// each. Whether columns and functions are as they were made is not looked at.
+pub(super) async fn faults(link: &Link, schema: &str) -> Result<Vec<String>, Failure> {
+    let mut faults = Vec::new();
+    for (sql, what) in [
+        (&link.sql.stray_events, "events name a stream that is not there"),
+        (&link.sql.stray_payloads, "payloads name an event that is not there"),
+        (&link.sql.stray_keys, "keys name a stream that is not there"),
+        (&link.sql.stray_log, "places of the log name an event that is not there"),
+    ] {
+        let rows = link.rows(sql, &[]).await?;
+        match rows.first().map_or(Ok(0), |row| integer(row, 0, "count"))? {
+            0 => {}
+            n => faults.push(format!("{n} {what}")),
+        }
+    }
+    for row in link.rows(FOREIGN_TO_TABLES, &[(&schema, Type::TEXT)]).await? {
+        let (table, name): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        faults.push(format!("{} on the table {table} is none of ours", escape_for_display(&name)));
+    }
+    let applied = link.rows(&link.sql.migrations, &[]).await?;
+    let known = (1..).zip(MIGRATIONS.map(|(name, _)| name));
+    let is_known = applied
+        .iter()
+        .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+        .collect::<Result<Vec<(i64, &str)>, Failure>>()?
+        .into_iter()
+        .eq(known);
+    if !is_known {
+        faults.push("schema_migrations does not list the migrations of this program".to_owned());
+    }
+    Ok(faults)
+}
+
+#[cfg(test)]
+mod tests {
+    use onceseal_servers::server;
+
+    use super::*;
+
+    #[test]
+    fn rows_that_name_nothing_and_triggers_of_others_are_found() {
+        let database = server().new_database();
+        let connector = Connector::new(database.url().parse().expect("an address")).expect("a connector");
+        let link = connector.connect().expect("connected");
+        migrate(&connector, &link, 0).expect("the schema");
+        let found = || link.wait(faults(&link, "onceseal")).expect("looked");
+        assert_eq!(found(), Vec::<String>::new());
+        let hash = "decode(repeat('01', 32), 'hex')";
+        database.sql(&format!(
+            "INSERT INTO onceseal.payloads VALUES (7, 1, {hash}, ''); \
+             INSERT INTO onceseal.keys VALUES (1, 1, '', 7, 0); \
+             INSERT INTO onceseal.log VALUES (1, 1, 7, 1); \
+             INSERT INTO onceseal.events VALUES (8, 1, 1, 0, decode(repeat('01', 16), 'hex'), 1, 1, '', '', '', NULL, \
+                 NULL, {hash}); \
+             INSERT INTO onceseal.schema_migrations VALUES (2, 'later', 0); \
+             CREATE FUNCTION public.spy() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; \
+             CREATE TRIGGER spy BEFORE INSERT ON onceseal.events FOR EACH ROW EXECUTE FUNCTION public.spy()"
+        ));
+        assert_eq!(
+            found(),
+            [
+                "1 events name a stream that is not there",
+                "1 payloads name an event that is not there",
+                "1 keys name a stream that is not there",
+                "1 places of the log name an event that is not there",
+                "spy on the table events is none of ours",
+                "schema_migrations does not list the migrations of this program",
+            ]
+        );
+    }
 }

@@ -1,7 +1,5 @@
 //! A lane: one connection, one transaction per batch.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use onceseal_core::code::Code;
@@ -21,18 +19,15 @@ use crate::time::BatchClock;
 
 /// A batch is tried for so long, and what became of a commit is looked for.
 const BOUND: Duration = Duration::from_secs(10);
-/// Before the next attempt to connect: at first, and at most.
+/// Before the next attempt to connect, at first and at most: a server that is gone
+/// tells nobody when it is back.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
-
-/// Whether commits of this process wait for the sequencer.
-pub(super) type Behind = Arc<AtomicBool>;
 
 /// One lane of one tenant.
 pub(crate) struct PostgresBackend {
     connector: Connector,
     link: Option<Link>,
     lane: Lane,
-    behind: Behind,
 }
 
 impl PostgresBackend {
@@ -42,12 +37,11 @@ impl PostgresBackend {
         (tenant, tenant_id): (i32, [u8; 16]),
         clock: BatchClock,
         waits: bool,
-        behind: Behind,
     ) -> PostgresBackend {
         let schema = connector.url.schema.as_str();
         let (numbers, schema) = (Numbers::new(schema, tenant_id), of_schema(schema));
         let lane = Lane { numbers, schema, tenant, tenant_id, clock, waits, room: LOCKS, ids: 0..0 };
-        PostgresBackend { connector, link: None, lane, behind }
+        PostgresBackend { connector, link: None, lane }
     }
 
     fn attempt(&mut self, work: &mut Work<'_>, waits: bool) -> Result<(), Attempt> {
@@ -74,12 +68,9 @@ impl PostgresBackend {
             return Ok(());
         };
         match transaction.save(&changes) {
-            Ok(saved) => {
-                if let Some(last) = saved.last {
+            Ok(last) => {
+                if let Some(last) = last {
                     self.connector.committed(last);
-                }
-                if !saved.is_sequenced {
-                    self.behind.store(true, Ordering::Release);
                 }
                 self.link = Some(link);
                 Ok(())
@@ -165,7 +156,6 @@ impl Backend for PostgresBackend {
                     match self.look(&commit, &held) {
                         Ok(true) => {
                             self.connector.committed(commit.last);
-                            self.behind.store(true, Ordering::Release);
                             return Ok(());
                         }
                         Ok(false) => break failure,

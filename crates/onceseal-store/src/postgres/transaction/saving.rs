@@ -39,19 +39,11 @@ pub(in crate::postgres) struct Commit {
     pub(in crate::postgres) last: Committed,
 }
 
-/// What a commit came to.
-pub(in crate::postgres) struct Saved {
-    /// Its last event.
-    pub(in crate::postgres) last: Option<Committed>,
-    /// Whether its events have their place in the log.
-    pub(in crate::postgres) is_sequenced: bool,
-}
-
 impl Transaction<'_> {
     /// Saves everything and commits. It is committed if every statement changed what
     /// it should, the last one before COMMIT too, and COMMIT was answered: an
-    /// aborted transaction answers each of them with an error.
-    pub(in crate::postgres) fn save(&mut self, changes: &Changes) -> Result<Saved, Unsaved> {
+    /// aborted transaction answers each of them with an error. Returns the last event.
+    pub(in crate::postgres) fn save(&mut self, changes: &Changes) -> Result<Option<Committed>, Unsaved> {
         self.reserve(changes).map_err(Unsaved::Before)?;
         let mut new = self.columns(changes).map_err(|error| Unsaved::Before(error.into()))?;
         let places: Vec<Place> = (0..new.events.streams.len())
@@ -84,7 +76,7 @@ impl Transaction<'_> {
             (Err(failure), _) | (Ok(()), Err(failure)) => return Err(unknown(failure)),
         }
         crate::fault::reach("after_commit").map_err(|error| unknown(Failure::Lost(error)))?;
-        Ok(Saved { last: commit.as_ref().map(|commit| commit.last), is_sequenced })
+        Ok(commit.as_ref().map(|commit| commit.last))
     }
 
     /// Numbers for the streams that are new.
