@@ -3,7 +3,9 @@
 pub mod armed;
 pub mod bench;
 pub mod chance;
+pub mod history;
 pub mod job;
+pub mod nemesis;
 pub mod outage;
 pub mod place;
 pub mod program;
