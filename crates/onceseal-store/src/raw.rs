@@ -3,6 +3,8 @@
 //! Nothing here fails because of what a row holds. A row that is not of the
 //! shape it is written in is named, and the rest is read on.
 
+pub(crate) mod rows;
+
 use onceseal_core::code::Code;
 use onceseal_core::hash::Hash;
 use onceseal_core::journal::{Key, Payload, Stamp};

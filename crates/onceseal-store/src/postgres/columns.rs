@@ -1,7 +1,7 @@
 //! A row of PostgreSQL as columns.
 
 use tokio_postgres::Row;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{FromSql, Type};
 
 use crate::columns::Columns;
 
@@ -23,6 +23,19 @@ impl Columns for Row {
     }
 
     fn is_null(&self, at: usize) -> bool {
-        matches!(self.try_get::<_, Option<&[u8]>>(at), Ok(None))
+        matches!(self.try_get::<_, Option<Anything>>(at), Ok(None))
+    }
+}
+
+/// A value of whatever type, of which only is asked whether it is there.
+struct Anything;
+
+impl FromSql<'_> for Anything {
+    fn from_sql(_: &Type, _: &[u8]) -> Result<Anything, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Anything)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
     }
 }

@@ -219,11 +219,11 @@ statements! {
     /// Numbers of streams, in their order: the sum keeps the planner from the index of
     /// their names.
     ordinals = "SELECT id FROM @.streams WHERE tenant + 0 = $1 AND id > $2 ORDER BY id LIMIT $3";
-    /// All of some streams: the columns of an event, then those of its stream and of
-    /// its payload.
-    wholes = "SELECT coalesce(l.position, 9223372036854775807), e.sequence, e.kind, e.at, e.command, e.part, e.of, e.refs,
+    /// All of some streams, as they are gathered.
+    wholes = "SELECT CASE WHEN e.stream IS NOT NULL THEN coalesce(l.position, 9223372036854775807) END,
+                     e.sequence, e.kind, e.at, e.command, e.part, e.of, e.refs,
                      e.data, e.sealed, e.salt, e.seal, e.hash, s.kind, s.name,
-                     s.id, s.sequence, s.head, s.open, s.private, p.salt, p.text, e.stream IS NOT NULL
+                     s.id, s.sequence, s.head, s.open, s.private, p.salt, p.text
               FROM @.streams s
               LEFT JOIN @.events e ON e.stream = s.id
                    AND e.sequence > (CASE WHEN s.id = $2 THEN $4 ELSE -9223372036854775808 END)

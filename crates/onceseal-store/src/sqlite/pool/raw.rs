@@ -1,27 +1,21 @@
 //! All columns of all rows, for whoever checks them.
 
 use onceseal_core::journal::Key;
-use onceseal_core::stream::StreamId;
-use onceseal_core::view::Loaded;
-use rusqlite::{OptionalExtension, Row};
+use rusqlite::OptionalExtension;
 
 use super::{SqliteSnapshot, limit};
-use crate::columns;
 use crate::error::StoreError;
-use crate::raw::{Entry, Logged, Misshapen, Raw, RawEvent, RawKey, Whole, Wholes};
+use crate::raw::rows::{Gathering, entry};
+use crate::raw::{Entry, Misshapen, Raw, RawKey, Wholes};
 
 fn text(text: Option<&str>) -> Option<String> {
     text.map(str::to_owned)
 }
 
-/// Bytes of text after which a page ends.
-const PAGE_BYTES: usize = 4 << 20;
-
 const ORDINALS: &str =
     "SELECT id FROM streams NOT INDEXED WHERE tenant = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
 
-/// The columns of an event as `columns::event` reads them, then those of its
-/// stream and of its payload. The lowest integer is no sequence.
+/// As [`Gathering`] takes them. The lowest integer is no sequence.
 const WHOLES: &str = "\
     SELECT e.position, e.sequence, e.kind, e.at, e.command, e.part, e.of, e.refs,
            e.data, e.sealed, e.salt, e.seal, e.hash, s.kind, s.name,
@@ -69,24 +63,13 @@ impl Raw for SqliteSnapshot<'_> {
     fn wholes(&self, from: i64, to: i64, after: i64, most: usize) -> Result<Wholes, StoreError> {
         let mut statement = self.connection()?.prepare_cached(WHOLES)?;
         let mut found = statement.query((self.tenant, from, to, after))?;
-        let mut page = Wholes::default();
-        let (mut events, mut bytes) = (0, 0);
+        let mut page = Gathering::new(most);
         while let Some(row) = found.next()? {
-            if events >= most || bytes >= PAGE_BYTES {
-                page.more = true;
+            if !page.take(row)? {
                 break;
             }
-            let ordinal: i64 = row.get(15)?;
-            if page.streams.last().is_none_or(|stream| stream.ordinal != ordinal) {
-                page.streams.push(stream(ordinal, row));
-            }
-            if let (Some(event), Some(stream)) = (event(row), page.streams.last_mut()) {
-                events += 1;
-                bytes += event.payload.as_ref().map_or(0, |p| p.as_ref().map_or(0, |p| p.text.len()));
-                stream.events.push(event);
-            }
         }
-        Ok(page)
+        Ok(page.page(false))
     }
 
     fn entries(&self, after: i64, most: usize) -> Result<Vec<Entry>, StoreError> {
@@ -94,13 +77,7 @@ impl Raw for SqliteSnapshot<'_> {
         let mut found = statement.query((after, limit(most)))?;
         let mut entries = Vec::new();
         while let Some(row) = found.next()? {
-            let at = match row.get::<_, Option<i64>>(10) {
-                Ok(Some(tenant)) if tenant == self.tenant => own(row).unwrap_or_else(Logged::Misshapen),
-                Ok(Some(_)) => Logged::Another,
-                Ok(None) => Logged::Stray { ordinal: row.get(8).unwrap_or_default() },
-                Err(_) => Logged::Misshapen(Misshapen("tenant")),
-            };
-            entries.push(Entry { position: row.get(0)?, at });
+            entries.push(entry(row, self.tenant)?);
         }
         Ok(entries)
     }
@@ -126,25 +103,6 @@ impl Raw for SqliteSnapshot<'_> {
         let found = statement.query_row(values, |row| Ok(row.get(0).unwrap_or(i64::MAX))).optional()?;
         Ok(found)
     }
-}
-
-fn stream(ordinal: i64, row: &Row<'_>) -> Whole {
-    let stream = columns::stream_id(row, 13, 14);
-    let loaded = stream.map_or(Loaded::Unreadable, |stream: StreamId| columns::loaded(stream.kind, row, 16));
-    Whole { ordinal, stream, row: loaded, events: Vec::new() }
-}
-
-/// `None` for a stream without events.
-fn event(row: &Row<'_>) -> Option<RawEvent> {
-    let position = row.get::<_, Option<i64>>(0).unwrap_or(Some(i64::MAX))?;
-    let sequence = row.get(1).unwrap_or(i64::MAX);
-    Some(RawEvent { position, sequence, event: columns::event(row), payload: columns::payload(row, 20, 21) })
-}
-
-fn own(row: &Row<'_>) -> Result<Logged, Misshapen> {
-    let stamp = columns::stamp(row, [1, 2, 3, 4, 5, 6, 7])?;
-    let ordinal = columns::integer(row, 8, "events.stream")?;
-    Ok(Logged::Own { ordinal, stamp, hash: columns::hash(row, 9, "events.hash")? })
 }
 
 #[cfg(test)]
