@@ -107,7 +107,7 @@ CREATE TABLE @.own_rows (
 -- told the planner yet that a table is large. Each of their statements sees what
 -- was committed when it began, as functions that are VOLATILE do.
 
-CREATE FUNCTION @.load_streams(tenant integer, kinds smallint[], names bytea[])
+CREATE FUNCTION @.load_streams(in_tenant integer, kinds smallint[], names bytea[])
 RETURNS TABLE (
     kind smallint, name bytea, id bigint, sequence bigint, head bytea, open bytea, private bytea
 )
@@ -118,11 +118,66 @@ AS $$
 BEGIN
     RETURN QUERY
     SELECT s.kind, s.name, s.id, s.sequence, s.head, s.open, s.private
-    FROM unnest($2, $3) AS wanted(kind, name)
+    FROM unnest(kinds, names) AS wanted(kind, name)
     CROSS JOIN LATERAL (
         SELECT * FROM @.streams s
-        WHERE s.tenant = $1 AND s.kind = wanted.kind AND s.name = wanted.name LIMIT 1
+        WHERE s.tenant = in_tenant AND s.kind = wanted.kind AND s.name = wanted.name LIMIT 1
     ) AS s;
+END
+$$;
+
+-- The keys of ranges in their order, of each so many at most.
+CREATE FUNCTION @.find_keys(in_tenant integer, indexes smallint[], lows bytea[], highs bytea[], mosts bigint[])
+RETURNS TABLE (n bigint, key bytea, kind smallint, name bytea)
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+BEGIN
+    RETURN QUERY
+    SELECT range.n, found.key, found.kind, found.name
+    FROM unnest(indexes, lows, highs, mosts) WITH ORDINALITY AS range(index, low, high, most, n)
+    CROSS JOIN LATERAL (
+        SELECT k.key, k.stream, s.kind, s.name FROM @.keys k JOIN @.streams s ON s.id = k.stream
+        WHERE k.tenant = in_tenant AND k.index = range.index AND k.key >= range.low AND k.key <= range.high
+        ORDER BY k.key, k.stream LIMIT range.most
+    ) AS found
+    ORDER BY range.n, found.key, found.stream;
+END
+$$;
+
+-- The newest event under a key.
+CREATE FUNCTION @.find_event(in_tenant integer, in_index smallint, in_key bytea)
+RETURNS TABLE (kind smallint, name bytea, sequence bigint)
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+BEGIN
+    RETURN QUERY
+    SELECT s.kind, s.name, k.sequence FROM @.keys k JOIN @.streams s ON s.id = k.stream
+    WHERE k.tenant = in_tenant AND k.index = in_index AND k.key = in_key ORDER BY k.stream DESC LIMIT 1;
+END
+$$;
+
+-- Texts beside events.
+CREATE FUNCTION @.load_payloads(in_tenant integer, kinds smallint[], names bytea[], sequences bigint[])
+RETURNS TABLE (kind smallint, name bytea, sequence bigint, salt bytea, text bytea)
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+BEGIN
+    RETURN QUERY
+    SELECT s.kind, s.name, p.sequence, p.salt, p.text
+    FROM unnest(kinds, names, sequences) AS wanted(kind, name, sequence)
+    CROSS JOIN LATERAL (
+        SELECT * FROM @.streams s
+        WHERE s.tenant = in_tenant AND s.kind = wanted.kind AND s.name = wanted.name LIMIT 1
+    ) AS s
+    CROSS JOIN LATERAL (
+        SELECT * FROM @.payloads p WHERE p.stream = s.id AND p.sequence = wanted.sequence LIMIT 1
+    ) AS p;
 END
 $$;
 

@@ -6,7 +6,6 @@ pub(super) use saving::{BLOCK, Commit, Unsaved};
 
 use std::collections::HashMap;
 
-use futures_util::future::join_all;
 use futures_util::join;
 use onceseal_core::code::Code;
 use onceseal_core::journal::{Key, Payload};
@@ -15,7 +14,7 @@ use onceseal_core::stream::StreamId;
 use onceseal_core::time::Timestamp;
 use onceseal_core::view::{Loaded, Range, Read};
 use tokio_postgres::Row;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::Type;
 
 use super::failure::Failure;
 use super::link::{Link, Parameter};
@@ -72,7 +71,7 @@ pub(super) struct Transaction<'a> {
 struct Loading {
     facts: Row,
     streams: Vec<Row>,
-    ranges: Vec<Vec<Row>>,
+    ranges: Vec<Row>,
     payloads: Vec<Row>,
 }
 
@@ -124,7 +123,7 @@ impl<'a> Transaction<'a> {
         let (kinds, names): (Vec<i16>, Vec<&[u8]>) =
             streams.iter().map(|stream| (i16::from(stream.kind.number()), &stream.name[..])).unzip();
         let texts: Vec<(StreamId, u64)> = wanted_payloads(reads);
-        let ranges = by_limit(reads);
+        let ranges = wanted_ranges(reads);
         let begins = !self.begun;
         self.begun = true;
         let link = self.link;
@@ -146,14 +145,13 @@ impl<'a> Transaction<'a> {
                 take_locks(link, &waits, &tries),
                 facts(link, tenant),
                 link.rows_for(!kinds.is_empty(), &link.sql.streams, &of_streams),
-                join_all(ranges.iter().map(|(limit, ranges)| find_ranges(link, tenant, *limit, ranges))),
+                find_ranges(link, tenant, &ranges),
                 find_payloads(link, tenant, &texts),
             );
             // The first failure is the one that the others follow from.
             begun?;
             let (tried, facts, streams) = (tried?, facts?, streams?);
-            let ranges = ranges.into_iter().collect::<Result<_, Failure>>()?;
-            Ok((tried, Loading { facts, streams, ranges, payloads: payloads? }))
+            Ok((tried, Loading { facts, streams, ranges: ranges?, payloads: payloads? }))
         })?;
         let has_sequencer = if is_first { tried.pop() == Some(true) } else { true };
         self.take(begins, has_sequencer, &loading)?;
@@ -195,18 +193,17 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    fn take_ranges(&mut self, asked: &[(usize, Vec<&Range>)], found: &[Vec<Row>]) -> Result<(), Failure> {
-        for ((_, ranges), rows) in asked.iter().zip(found) {
-            let mut hits: Vec<Vec<(Vec<u8>, StreamId)>> = vec![Vec::new(); ranges.len()];
-            for row in rows {
-                let n = usize::try_from(integer(row, 0, "n")?).unwrap_or(usize::MAX);
-                let key = row.bytes(1).ok_or(Misshapen("keys.key"))?.to_owned();
-                let stream = columns::stream_id(row, 2, 3)?;
-                hits.get_mut(n).ok_or(Misshapen("n"))?.push((key, stream));
-            }
-            for (range, hits) in ranges.iter().zip(hits) {
-                self.ranges.insert((*range).clone(), hits);
-            }
+    fn take_ranges(&mut self, asked: &[&Range], found: &[Row]) -> Result<(), Failure> {
+        let mut hits: Vec<Vec<(Vec<u8>, StreamId)>> = vec![Vec::new(); asked.len()];
+        for row in found {
+            // Counted from 1.
+            let n = usize::try_from(integer(row, 0, "n")? - 1).unwrap_or(usize::MAX);
+            let key = row.bytes(1).ok_or(Misshapen("keys.key"))?.to_owned();
+            let stream = columns::stream_id(row, 2, 3)?;
+            hits.get_mut(n).ok_or(Misshapen("n"))?.push((key, stream));
+        }
+        for (range, hits) in asked.iter().zip(hits) {
+            self.ranges.insert((*range).clone(), hits);
         }
         Ok(())
     }
@@ -331,12 +328,12 @@ impl Loader for Transaction<'_> {
         if let Some(payload) = self.payloads.get(&(*stream, sequence)) {
             return Ok(payload.clone());
         }
-        let (tenant, kind, link) = (self.lane.tenant, i16::from(stream.kind.number()), self.link);
-        let (name, sequence) = (&stream.name[..], i64::try_from(sequence).unwrap_or(i64::MAX));
-        let parameters: [Parameter<'_>; 4] =
-            [(&tenant, Type::INT4), (&kind, Type::INT2), (&name, Type::BYTEA), (&sequence, Type::INT8)];
-        let Some(row) = self.query(&link.sql.payload, &parameters)? else { return Ok(None) };
-        Ok(columns::payload(&row, 0, 1)?)
+        let (tenant, link) = (self.lane.tenant, self.link);
+        let found = link.wait(find_payloads(link, tenant, &[(*stream, sequence)]));
+        match self.kept(found)?.first() {
+            Some(row) => Ok(columns::payload(row, 3, 4)?),
+            None => Ok(None),
+        }
     }
 }
 
@@ -364,18 +361,15 @@ fn wanted_payloads(reads: &[&Read]) -> Vec<(StreamId, u64)> {
     wanted
 }
 
-/// The ranges that are to be found, by how much of each.
-fn by_limit<'r>(reads: &[&'r Read]) -> Vec<(usize, Vec<&'r Range>)> {
-    let mut sorted: Vec<(usize, Vec<&Range>)> = Vec::new();
+fn wanted_ranges<'r>(reads: &[&'r Read]) -> Vec<&'r Range> {
+    let mut wanted = Vec::new();
     for read in reads {
-        let Read::Range(range) = read else { continue };
-        match sorted.iter_mut().find(|(limit, _)| *limit == range.limit) {
-            Some((_, ranges)) if ranges.contains(&range) => {}
-            Some((_, ranges)) => ranges.push(range),
-            None => sorted.push((range.limit, vec![range])),
+        match read {
+            Read::Range(range) if !wanted.contains(&range) => wanted.push(range),
+            _ => {}
         }
     }
-    sorted
+    wanted
 }
 
 async fn take_locks(
@@ -397,21 +391,19 @@ async fn take_locks(
     Ok(rows.first().ok_or(Misshapen("locks"))?.try_get(0)?)
 }
 
-async fn find_ranges(link: &Link, tenant: i32, limit: usize, ranges: &[&Range]) -> Result<Vec<Row>, Failure> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let numbers: Vec<i32> = (0..).take(ranges.len()).collect();
+async fn find_ranges(link: &Link, tenant: i32, ranges: &[&Range]) -> Result<Vec<Row>, Failure> {
     let indexes: Vec<i16> = ranges.iter().map(|range| i16::from(range.index.number())).collect();
     let (low, high): (Vec<&[u8]>, Vec<&[u8]>) =
         ranges.iter().map(|range| (&range.from[..], &range.to[..])).unzip();
-    let parameters: [(&(dyn ToSql + Sync), Type); 6] = [
+    let most: Vec<i64> = ranges.iter().map(|range| i64::try_from(range.limit).unwrap_or(i64::MAX)).collect();
+    let parameters: [Parameter<'_>; 5] = [
         (&tenant, Type::INT4),
-        (&numbers, Type::INT4_ARRAY),
         (&indexes, Type::INT2_ARRAY),
         (&low, Type::BYTEA_ARRAY),
         (&high, Type::BYTEA_ARRAY),
-        (&limit, Type::INT8),
+        (&most, Type::INT8_ARRAY),
     ];
-    link.rows(&link.sql.ranges, &parameters).await
+    link.rows_for(!ranges.is_empty(), &link.sql.ranges, &parameters).await
 }
 
 async fn find_payloads(link: &Link, tenant: i32, wanted: &[(StreamId, u64)]) -> Result<Vec<Row>, Failure> {
@@ -419,7 +411,7 @@ async fn find_payloads(link: &Link, tenant: i32, wanted: &[(StreamId, u64)]) -> 
     let names: Vec<&[u8]> = wanted.iter().map(|(stream, _)| &stream.name[..]).collect();
     let sequences: Vec<i64> =
         wanted.iter().map(|(_, sequence)| i64::try_from(*sequence).unwrap_or(i64::MAX)).collect();
-    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+    let parameters: [Parameter<'_>; 4] = [
         (&tenant, Type::INT4),
         (&kinds, Type::INT2_ARRAY),
         (&names, Type::BYTEA_ARRAY),
