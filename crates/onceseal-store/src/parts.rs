@@ -17,6 +17,7 @@ use crate::memory::Memory;
 use crate::postgres::{self, DatabaseClock, PostgresBackend, PostgresUrl};
 use crate::read::Readers;
 use crate::sqlite::{Connector, Founded, Pool, SqliteBackend};
+use crate::sweeps::Sweeps;
 use crate::time::BatchClock;
 use crate::turnstile::Turnstile;
 
@@ -86,7 +87,7 @@ pub struct Parts {
     /// What decides: the one decision function.
     pub decide: Arc<Decide>,
     /// Who sweeps, where several processes may; absent: this one.
-    pub sweeps: Option<Turnstile>,
+    pub sweeps: Option<Box<dyn Sweeps>>,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
 }
@@ -191,7 +192,7 @@ impl Parts {
             waiting: Vec::new(),
             readers: Box::new(pool),
             decide: Arc::new(decide),
-            sweeps: Some(sweeps),
+            sweeps: Some(Box::new(sweeps)),
             clock: options.clock.clone(),
         })
     }
@@ -220,14 +221,15 @@ impl Parts {
             let (connector, clock) = (connector.clone(), BatchClock::new(clock.clone()));
             Box::new(PostgresBackend::new(connector, (row, tenant.id), clock, waits))
         };
+        let pool = Arc::new(postgres::Pool::new(connector.clone(), (row, tenant.id)));
         Ok(Parts {
             owner: owner.filter(|owner| Some(owner) == options.owner.as_ref()),
             backend: lane(false),
             helping: vec![lane(false)],
             waiting: (0..postgres::LANES).map(|_| lane(true)).collect(),
-            readers: Box::new(Arc::new(postgres::Pool::new(connector.clone(), (row, tenant.id)))),
+            readers: Box::new(pool.clone()),
             decide: Arc::new(decide),
-            sweeps: None,
+            sweeps: Some(Box::new(pool)),
             clock,
             tenant,
         })

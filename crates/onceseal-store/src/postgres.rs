@@ -17,6 +17,7 @@ mod rows;
 mod schema;
 mod sequencer;
 mod statements;
+mod sweeping;
 mod tenant;
 mod transaction;
 mod transfer;

@@ -26,7 +26,7 @@ use crate::parts::{Options, Parts, ReadingParts, fill};
 use crate::postgres::PostgresUrl;
 use crate::queue::Ticket;
 use crate::read::{self, Readers, Snapshot};
-use crate::turnstile::Turnstile;
+use crate::sweeps::Sweeps;
 use crate::writer::{Unwritten, Writer};
 
 /// An open store of one tenant. Cheap to share behind an `Arc`.
@@ -35,7 +35,7 @@ pub struct Store {
     clock: Arc<dyn Clock>,
     writer: Writer,
     readers: Box<dyn Readers>,
-    sweeps: Option<Turnstile>,
+    sweeps: Option<Box<dyn Sweeps>>,
     closed: AtomicBool,
 }
 
@@ -288,18 +288,15 @@ impl Store {
     /// Runs `sweep` if no other process is sweeping now.
     ///
     /// # Errors
-    /// What `sweep` returns, or that the lock file cannot be used.
+    /// What `sweep` returns, or that it cannot be found out whether another is.
     pub fn try_sweep<T>(
         &self,
         sweep: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
-        match &self.sweeps {
-            None => sweep().map(Some),
-            Some(turnstile) => match turnstile.try_sweep()? {
-                Some(_pass) => sweep().map(Some),
-                None => Ok(None),
-            },
-        }
+        let Some(sweeps) = &self.sweeps else { return sweep().map(Some) };
+        let (mut sweep, mut done) = (Some(sweep), None);
+        sweeps.alone(&mut || done = sweep.take().map(|sweep| sweep()))?;
+        done.transpose()
     }
 
     /// Takes the clocks as right after `clock_jump`, for this process: for a

@@ -92,18 +92,26 @@ struct Rounds {
 
 impl Rounds {
     fn sweep(&mut self, store: &Store) -> Result<usize, StoreError> {
-        let swept = store.try_sweep(|| {
-            let Lapsed { mut ended, .. } =
-                lapse(store, Index::Due, Vec::new(), moment(store.now()).to_vec())?;
-            let policy = store.tenant().policy();
-            let active = store.read(|snapshot| Ok(row_of(snapshot.stream(&policy)?)))?;
-            let active = match active.map(|stored| stored.row) {
+        let (policy, now) = (store.tenant().policy(), moment(store.now()).to_vec());
+        let due = page(Index::Due, Vec::new(), now.clone());
+        let (is_due, active) = store.read(|snapshot| {
+            let is_due = !snapshot.keys(&Page { limit: 1, ..due })?.is_empty();
+            let active = match row_of(snapshot.stream(&policy)?).map(|stored| stored.row) {
                 Some(Row::Policy(row)) => Some(row.active),
                 _ => None,
             };
+            Ok((is_due, active))
+        })?;
+        // Most of the time there is nothing to do, and nobody need be asked.
+        if !is_due && self.policy == active {
+            return Ok(0);
+        }
+        let swept = store.try_sweep(|| {
+            let Lapsed { mut ended, .. } = lapse(store, page(Index::Due, Vec::new(), now))?;
             if self.policy != active {
                 let pending = |at| Key::state(StreamKind::Approval, Status::Pending.number(), at).bytes;
-                let asked = lapse(store, Index::State, pending(Timestamp::MIN), pending(Timestamp::MAX))?;
+                let pending = page(Index::State, pending(Timestamp::MIN), pending(Timestamp::MAX));
+                let asked = lapse(store, pending)?;
                 ended += asked.ended;
                 if !asked.again {
                     self.policy = active;
@@ -113,6 +121,10 @@ impl Rounds {
         })?;
         Ok(swept.unwrap_or_default())
     }
+}
+
+fn page(index: Index, from: Vec<u8>, to: Vec<u8>) -> Page {
+    Page { index, from, to, after: None, newest_first: false, limit: AT_ONCE }
 }
 
 /// What became of a range.
@@ -126,8 +138,7 @@ struct Lapsed {
 
 /// Submits a lapse for every stream in a range of an index; a page of them
 /// shares a batch.
-fn lapse(store: &Store, index: Index, from: Vec<u8>, to: Vec<u8>) -> Result<Lapsed, StoreError> {
-    let mut page = Page { index, from, to, after: None, newest_first: false, limit: AT_ONCE };
+fn lapse(store: &Store, mut page: Page) -> Result<Lapsed, StoreError> {
     let mut lapsed = Lapsed::default();
     loop {
         let found = store.read(|snapshot| snapshot.keys(&page))?;

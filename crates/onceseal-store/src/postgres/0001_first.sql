@@ -100,6 +100,13 @@ CREATE TABLE @.own_rows (
     PRIMARY KEY (tenant, key)
 );
 
+-- Who sweeps has a row meanwhile, until then at the latest: others leave the same
+-- work to him, and nothing rests on it.
+CREATE TABLE @.sweeps (
+    tenant integer PRIMARY KEY,
+    until bigint NOT NULL
+);
+
 -- What each transaction does, as functions: a session keeps their plans, which
 -- cost more than the few rows they are for, without any statement being prepared
 -- under a name, and a pooler may stand between. They move rows and decide

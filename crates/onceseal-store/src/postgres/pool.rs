@@ -12,7 +12,7 @@ use super::lock::{Numbers, of_schema};
 use super::reading::PostgresSnapshot;
 use super::schema;
 use super::sequencer::sequence;
-use super::statements::BEGIN_READING;
+use super::statements::{BEGIN_READING, Statements};
 use crate::error::StoreError;
 use crate::read::{Readers, Snapshot};
 
@@ -22,7 +22,7 @@ const IDLE: usize = 2;
 /// Connections of one tenant that only read.
 pub(crate) struct Pool {
     connector: Connector,
-    tenant: i32,
+    pub(super) tenant: i32,
     /// The locks of whoever gives the log its order.
     numbers: [i64; 2],
     idle: Mutex<Idle>,
@@ -49,7 +49,11 @@ impl Pool {
         &self.connector.url.schema
     }
 
-    fn link(&self) -> Result<Link, Failure> {
+    pub(super) fn statements(&self) -> &Statements {
+        &self.connector.sql
+    }
+
+    pub(super) fn link(&self) -> Result<Link, Failure> {
         let idle = self.idle().links.pop().filter(|link| !link.is_closed());
         idle.map_or_else(|| self.connector.connect(), Ok)
     }

@@ -130,6 +130,15 @@ statements! {
     /// The command that recorded an event, and the event's hash.
     recorded = "SELECT command, hash FROM @.events WHERE stream = $1 AND sequence = $2";
 
+    /// Takes the turn to sweep for so long, unless another has it. An end beyond that is
+    /// of a clock that has gone back.
+    take_sweep = "INSERT INTO @.sweeps AS s (tenant, until)
+                  VALUES ($1, (extract(epoch FROM clock_timestamp()) * 1000000)::int8 + $2)
+                  ON CONFLICT (tenant) DO UPDATE SET until = excluded.until
+                  WHERE s.until NOT BETWEEN excluded.until - $2 AND excluded.until RETURNING until";
+    /// Gives it up.
+    end_sweep = "DELETE FROM @.sweeps WHERE tenant = $1 AND until = $2";
+
     /// The tenant of a name.
     tenant = "SELECT id, tenant_id, blinding_key, owner FROM @.tenants WHERE tenant = $1";
     /// A new tenant.
