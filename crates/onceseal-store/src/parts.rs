@@ -123,8 +123,15 @@ impl ReadingParts {
     /// tenant.
     #[cfg(feature = "postgres")]
     pub(crate) fn postgres(url: PostgresUrl, options: &Options) -> Result<Option<ReadingParts>, StoreError> {
+        ReadingParts::on(postgres::Connector::new(url)?, options)
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(crate) fn on(
+        connector: postgres::Connector,
+        options: &Options,
+    ) -> Result<Option<ReadingParts>, StoreError> {
         check_tenant(&options.tenant)?;
-        let connector = postgres::Connector::new(url)?;
         let Some((founded, database_us)) = connector.find(&options.tenant)? else {
             return options.known.map_or(Ok(None), |_| Err(StoreError::new(Code::StoreWentBack)));
         };
@@ -206,8 +213,12 @@ impl Parts {
     /// they are; `store_failed` for a server whose settings do not protect.
     #[cfg(feature = "postgres")]
     pub fn postgres(url: PostgresUrl, options: &Options) -> Result<Parts, StoreError> {
+        Parts::on(postgres::Connector::new(url)?, options)
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(crate) fn on(connector: postgres::Connector, options: &Options) -> Result<Parts, StoreError> {
         let new = options.new_tenant()?;
-        let connector = postgres::Connector::new(url)?;
         if let Some(known) = options.known
             && connector.find(&options.tenant)?.is_none_or(|(found, _)| found.tenant.id != known)
         {

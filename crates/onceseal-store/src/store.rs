@@ -93,7 +93,7 @@ impl Store {
         ReadingParts::is_on_server(url, tenant)
     }
 
-    fn reading(parts: ReadingParts) -> Result<Store, StoreError> {
+    pub(crate) fn reading(parts: ReadingParts) -> Result<Store, StoreError> {
         let ReadingParts { tenant, readers, clock } = parts;
         let (closed, writer) = (AtomicBool::new(false), Writer::closed()?);
         Ok(Store { tenant, clock, writer, readers, sweeps: None, closed })

@@ -15,6 +15,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::failure::{Failure, unreachable};
 use super::link::Link;
+use super::schema::{MIGRATIONS, Migrations};
 use super::statements::{SERVER, Statements};
 use super::url::{PostgresUrl, Roots};
 use super::wait::{Driver, wait_for};
@@ -31,6 +32,7 @@ pub(crate) struct Connector {
     pub(super) url: PostgresUrl,
     pub(super) sql: Arc<Statements>,
     pub(super) driver: Arc<Driver>,
+    pub(super) migrations: Migrations,
     tls: Option<MakeRustlsConnect>,
     last: Arc<Mutex<Option<Committed>>>,
 }
@@ -63,7 +65,8 @@ impl Connector {
     pub(crate) fn new(url: PostgresUrl) -> Result<Connector, StoreError> {
         let tls = url.tls.as_ref().map(tls).transpose()?;
         let sql = Arc::new(Statements::new(&url.schema));
-        Ok(Connector { url, sql, driver: Driver::start()?, tls, last: Arc::default() })
+        let driver = Driver::start()?;
+        Ok(Connector { url, sql, driver, migrations: MIGRATIONS, tls, last: Arc::default() })
     }
 
     fn last(&self) -> MutexGuard<'_, Option<Committed>> {

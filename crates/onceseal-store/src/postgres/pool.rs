@@ -92,7 +92,7 @@ impl Pool {
                 join(link.rows(&link.sql.migrations, &[]), link.rows(&link.sql.unsequenced, &one)).await;
             let version =
                 rows?.last().map_or(Ok(0), |row| crate::columns::integer(row, 0, "schema_migrations.id"))?;
-            schema::check_version(version)?;
+            schema::check_version(version, schema::version(self.connector.migrations))?;
             Ok(!left?.is_empty())
         })
     }

@@ -1,21 +1,31 @@
 //! The schema and its migrations: numbered, forward only, one transaction each.
 
+mod faults;
+
+use std::cmp::Ordering;
+
 use onceseal_core::code::Code;
-use onceseal_core::json::escape_for_display;
 use tokio_postgres::types::Type;
 
 use super::connect::Connector;
 use super::failure::Failure;
 use super::link::Link;
 use super::lock::of_schema;
-use super::statements::{BEGIN, FOREIGN_TO_TABLES, WAIT_FOR_LOCKS, in_schema};
+use super::statements::{BEGIN, WAIT_FOR_LOCKS, in_schema};
 use crate::columns::integer;
 use crate::error::StoreError;
 
-const MIGRATIONS: [(&str, &str); 1] = [("first", include_str!("0001_first.sql"))];
+pub(super) use faults::faults;
 
-/// The schema that this program writes: the number of the last migration.
-pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
+/// Name and text of migrations, numbered from 1.
+pub(super) type Migrations = &'static [(&'static str, &'static str)];
+
+pub(super) const MIGRATIONS: Migrations = &[("first", include_str!("0001_first.sql"))];
+
+/// The schema that a program writes: the number of its last migration.
+pub(super) const fn version(migrations: Migrations) -> i64 {
+    migrations.len() as i64
+}
 
 /// What a database is to this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,20 +36,19 @@ pub(super) enum Found {
     Ours(i64),
 }
 
-/// Asked in every transaction, since another program may bring it further.
-pub(super) fn check_version(version: i64) -> Result<(), StoreError> {
-    match version {
-        VERSION => Ok(()),
-        ..VERSION => Err(StoreError::new(Code::SchemaOld)),
-        _ => Err(StoreError::with(
-            Code::StoreForeign,
-            "its schema is not the one that was opened; use a newer onceseal",
-        )),
+/// Holds the version that was found against the one that is known, in every
+/// transaction: another program may bring it further.
+pub(super) fn check_version(found: i64, known: i64) -> Result<(), StoreError> {
+    match found.cmp(&known) {
+        Ordering::Equal => Ok(()),
+        Ordering::Less => Err(StoreError::new(Code::SchemaOld)),
+        Ordering::Greater => Err(foreign("its schema is not the one that was opened; use a newer onceseal")),
     }
 }
 
 /// Looks at a database without changing it.
-pub(super) async fn look(link: &Link, schema: &str) -> Result<Found, Failure> {
+pub(super) async fn look(connector: &Connector, link: &Link) -> Result<Found, Failure> {
+    let (schema, known) = (connector.url.schema.as_str(), version(connector.migrations));
     let tables = link
         .rows(
             "SELECT c.relname = 'schema_migrations' FROM pg_catalog.pg_class c
@@ -55,9 +64,9 @@ pub(super) async fn look(link: &Link, schema: &str) -> Result<Found, Failure> {
     }
     let applied = link.rows(&link.sql.migrations, &[]).await?;
     match applied.last().map(|row| integer(row, 0, "schema_migrations.id")).transpose()? {
-        Some(version) if (1..=VERSION).contains(&version) => Ok(Found::Ours(version)),
+        Some(version) if (1..=known).contains(&version) => Ok(Found::Ours(version)),
         Some(version) => Err(foreign(&format!(
-            "its schema is {version}, this program knows up to {VERSION}; use a newer onceseal"
+            "its schema is {version}, this program knows up to {known}; use a newer onceseal"
         ))
         .into()),
         None => Err(foreign("its list of migrations is empty").into()),
@@ -71,22 +80,21 @@ fn foreign(what: &str) -> StoreError {
 /// Brings a database to this program's schema. Whoever gets the lock first does
 /// it; the others find it done.
 pub(super) fn migrate(connector: &Connector, link: &Link, now: i64) -> Result<(), Failure> {
-    let schema = connector.url.schema.as_str();
     loop {
-        if link.wait(step(link, schema, now))? {
+        if link.wait(step(connector, link, now))? {
             return Ok(());
         }
     }
 }
 
 /// The next migration; `true` where there is none.
-async fn step(link: &Link, schema: &str, now: i64) -> Result<bool, Failure> {
+async fn step(connector: &Connector, link: &Link, now: i64) -> Result<bool, Failure> {
     // Most of the time there is nothing to do, and nobody to be kept waiting.
-    if look(link, schema).await? == Found::Ours(VERSION) {
+    if look(connector, link).await? == Found::Ours(version(connector.migrations)) {
         return Ok(true);
     }
     link.run(BEGIN).await?;
-    let stepped = within(link, schema, now).await;
+    let stepped = within(connector, link, now).await;
     if stepped.is_err() {
         // What it failed with says more than this would.
         let _ = link.run("ROLLBACK").await;
@@ -94,15 +102,12 @@ async fn step(link: &Link, schema: &str, now: i64) -> Result<bool, Failure> {
     stepped
 }
 
-async fn within(link: &Link, schema: &str, now: i64) -> Result<bool, Failure> {
+async fn within(connector: &Connector, link: &Link, now: i64) -> Result<bool, Failure> {
+    let schema = connector.url.schema.as_str();
     let (numbers, alone) = (vec![of_schema(schema)], vec![true]);
     link.run("SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = 0").await?;
     link.rows(WAIT_FOR_LOCKS, &[(&numbers, Type::INT8_ARRAY), (&alone, Type::BOOL_ARRAY)]).await?;
-    let version = match look(link, schema).await? {
-        Found::Ours(VERSION) => {
-            link.run("ROLLBACK").await?;
-            return Ok(true);
-        }
+    let version = match look(connector, link).await? {
         Found::Ours(version) => version,
         Found::Empty => {
             link.run(&in_schema("CREATE SCHEMA IF NOT EXISTS @", schema)).await?;
@@ -110,8 +115,10 @@ async fn within(link: &Link, schema: &str, now: i64) -> Result<bool, Failure> {
         }
     };
     let next = usize::try_from(version).unwrap_or(usize::MAX);
-    let Some((name, sql)) = MIGRATIONS.get(next) else {
-        return Err(foreign("no migration leads on from its schema").into());
+    let Some((name, sql)) = connector.migrations.get(next) else {
+        // Another has done it meanwhile.
+        link.run("ROLLBACK").await?;
+        return Ok(true);
     };
     link.run(&in_schema(sql, schema)).await?;
     crate::fault::reach("mid_migrate")?;
@@ -126,76 +133,5 @@ async fn within(link: &Link, schema: &str, now: i64) -> Result<bool, Failure> {
     Ok(false)
 }
 
-/// Rows that name others which are not there, as foreign keys would forbid, what is
-/// tied to our tables and none of ours, and another list of migrations: one sentence
-/// each. Whether columns and functions are as they were made is not looked at.
-pub(super) async fn faults(link: &Link, schema: &str) -> Result<Vec<String>, Failure> {
-    let mut faults = Vec::new();
-    for (sql, what) in [
-        (&link.sql.stray_events, "events name a stream that is not there"),
-        (&link.sql.stray_payloads, "payloads name an event that is not there"),
-        (&link.sql.stray_keys, "keys name a stream that is not there"),
-        (&link.sql.stray_log, "places of the log name an event that is not there"),
-    ] {
-        let rows = link.rows(sql, &[]).await?;
-        match rows.first().map_or(Ok(0), |row| integer(row, 0, "count"))? {
-            0 => {}
-            n => faults.push(format!("{n} {what}")),
-        }
-    }
-    for row in link.rows(FOREIGN_TO_TABLES, &[(&schema, Type::TEXT)]).await? {
-        let (table, name): (String, String) = (row.try_get(0)?, row.try_get(1)?);
-        faults.push(format!("{} on the table {table} is none of ours", escape_for_display(&name)));
-    }
-    let applied = link.rows(&link.sql.migrations, &[]).await?;
-    let known = (1..).zip(MIGRATIONS.map(|(name, _)| name));
-    let is_known = applied
-        .iter()
-        .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
-        .collect::<Result<Vec<(i64, &str)>, Failure>>()?
-        .into_iter()
-        .eq(known);
-    if !is_known {
-        faults.push("schema_migrations does not list the migrations of this program".to_owned());
-    }
-    Ok(faults)
-}
-
 #[cfg(test)]
-mod tests {
-    use onceseal_servers::server;
-
-    use super::*;
-
-    #[test]
-    fn rows_that_name_nothing_and_triggers_of_others_are_found() {
-        let database = server().new_database();
-        let connector = Connector::new(database.url().parse().expect("an address")).expect("a connector");
-        let link = connector.connect().expect("connected");
-        migrate(&connector, &link, 0).expect("the schema");
-        let found = || link.wait(faults(&link, "onceseal")).expect("looked");
-        assert_eq!(found(), Vec::<String>::new());
-        let hash = "decode(repeat('01', 32), 'hex')";
-        database.sql(&format!(
-            "INSERT INTO onceseal.payloads VALUES (7, 1, {hash}, ''); \
-             INSERT INTO onceseal.keys VALUES (1, 1, '', 7, 0); \
-             INSERT INTO onceseal.log VALUES (1, 1, 7, 1); \
-             INSERT INTO onceseal.events VALUES (8, 1, 1, 0, decode(repeat('01', 16), 'hex'), 1, 1, '', '', '', NULL, \
-                 NULL, {hash}); \
-             INSERT INTO onceseal.schema_migrations VALUES (2, 'later', 0); \
-             CREATE FUNCTION public.spy() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; \
-             CREATE TRIGGER spy BEFORE INSERT ON onceseal.events FOR EACH ROW EXECUTE FUNCTION public.spy()"
-        ));
-        assert_eq!(
-            found(),
-            [
-                "1 events name a stream that is not there",
-                "1 payloads name an event that is not there",
-                "1 keys name a stream that is not there",
-                "1 places of the log name an event that is not there",
-                "spy on the table events is none of ours",
-                "schema_migrations does not list the migrations of this program",
-            ]
-        );
-    }
-}
+mod tests;

@@ -57,16 +57,6 @@ pub(super) const BYTES: &str = "\
     SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::int8 FROM pg_catalog.pg_class c \
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind = 'r'";
 
-/// Triggers, rules and policies on the tables of a schema: we make none.
-pub(super) const FOREIGN_TO_TABLES: &str = "\
-    SELECT c.relname::text, f.name FROM pg_catalog.pg_class c \
-    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-    JOIN (SELECT tgrelid, tgname::text FROM pg_catalog.pg_trigger WHERE NOT tgisinternal \
-          UNION ALL SELECT ev_class, rulename::text FROM pg_catalog.pg_rewrite \
-          UNION ALL SELECT polrelid, polname::text FROM pg_catalog.pg_policy) AS f(relation, name) \
-      ON f.relation = c.oid \
-    WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') ORDER BY 1, 2";
-
 /// What a server says of itself.
 pub(super) const SERVER: &str = "\
     SELECT current_setting('server_version_num')::int8, current_setting('fsync'), \

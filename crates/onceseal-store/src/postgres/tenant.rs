@@ -30,9 +30,8 @@ impl Connector {
         let now = self.server(&link).map_err(Failure::told)?.clock_us;
         // Other hosts may run the program that made it: an older one is theirs to bring on,
         // all together.
-        match link.wait(schema::look(&link, &self.url.schema)).map_err(Failure::told)? {
-            Found::Ours(schema::VERSION) => {}
-            Found::Ours(_) => return Err(StoreError::new(Code::SchemaOld)),
+        match link.wait(schema::look(self, &link)).map_err(Failure::told)? {
+            Found::Ours(found) => schema::check_version(found, schema::version(self.migrations))?,
             Found::Empty => schema::migrate(self, &link, now).map_err(Failure::told)?,
         }
         let founded = match find(&link, &new.name).map_err(Failure::told)? {
@@ -46,7 +45,7 @@ impl Connector {
     pub(crate) fn find(&self, tenant: &str) -> Result<Option<(Founded, i64)>, StoreError> {
         let link = self.connect().map_err(Failure::told)?;
         let now = self.server(&link).map_err(Failure::told)?.clock_us;
-        match link.wait(schema::look(&link, &self.url.schema)).map_err(Failure::told)? {
+        match link.wait(schema::look(self, &link)).map_err(Failure::told)? {
             Found::Empty => Ok(None),
             Found::Ours(_) => Ok(find(&link, tenant).map_err(Failure::told)?.map(|founded| (founded, now))),
         }
@@ -56,9 +55,9 @@ impl Connector {
     pub(super) fn migrate(&self) -> Result<(i64, i64), StoreError> {
         let link = self.connect().map_err(Failure::told)?;
         let now = self.server(&link).map_err(Failure::told)?.clock_us;
-        let found = link.wait(schema::look(&link, &self.url.schema)).map_err(Failure::told)?;
+        let found = link.wait(schema::look(self, &link)).map_err(Failure::told)?;
         schema::migrate(self, &link, now).map_err(Failure::told)?;
-        Ok((if let Found::Ours(version) = found { version } else { 0 }, schema::VERSION))
+        Ok((if let Found::Ours(version) = found { version } else { 0 }, schema::version(self.migrations)))
     }
 
     fn make(&self, link: &Link, new: &Tenant, owner: Option<&str>, now: i64) -> Result<Founded, StoreError> {

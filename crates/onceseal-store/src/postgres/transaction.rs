@@ -36,6 +36,8 @@ pub(super) const LOCKS: usize = 256;
 pub(super) struct Lane {
     pub(super) numbers: Numbers,
     pub(super) schema: i64,
+    /// The version of the schema that it writes.
+    pub(super) version: i64,
     pub(super) tenant: i32,
     pub(super) tenant_id: [u8; 16],
     pub(super) clock: BatchClock,
@@ -168,7 +170,7 @@ impl<'a> Transaction<'a> {
     fn take(&mut self, begins: bool, has_sequencer: bool, loading: &Loading) -> Result<(), Failure> {
         let facts = &loading.facts;
         if begins {
-            schema::check_version(integer(facts, 1, "schema_migrations.id")?)?;
+            schema::check_version(integer(facts, 1, "schema_migrations.id")?, self.lane.version)?;
             if facts.bytes(2) != Some(&self.lane.tenant_id[..]) {
                 let what = "its tenant is not the one that was opened; open it anew";
                 return Err(StoreError::with(Code::StoreForeign, what).into());

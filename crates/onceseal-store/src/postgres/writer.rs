@@ -10,6 +10,7 @@ use super::connect::Connector;
 use super::failure::Failure;
 use super::link::{Link, Parameter};
 use super::lock::{Numbers, of_schema};
+use super::schema::version;
 use super::statements::{BEGIN, WAIT_FOR_LOCKS};
 use super::transaction::{Commit, LOCKS, Lane, Transaction, Unsaved};
 use crate::backend::{Backend, Fault, Work};
@@ -40,7 +41,8 @@ impl PostgresBackend {
     ) -> PostgresBackend {
         let schema = connector.url.schema.as_str();
         let (numbers, schema) = (Numbers::new(schema, tenant_id), of_schema(schema));
-        let lane = Lane { numbers, schema, tenant, tenant_id, clock, waits, room: LOCKS, ids: 0..0 };
+        let version = version(connector.migrations);
+        let lane = Lane { numbers, schema, version, tenant, tenant_id, clock, waits, room: LOCKS, ids: 0..0 };
         PostgresBackend { connector, link: None, lane }
     }
 
