@@ -339,6 +339,9 @@ codes! {
     /// The schema on the server is older than this program's.
     SchemaOld = 158 => "schema_old", Later,
         "the schema on the server is older than this program's; update the programs on all hosts, then `onceseal migrate` brings it to theirs";
+    /// A standby may take over without what was acknowledged.
+    StandbyMayLose = 159 => "standby_may_lose", Never,
+        "commits on this server do not wait for its standby, which may take over without what was acknowledged; set `synchronous_standby_names` there, or accept it by `asynchronous_standby: true` in the settings";
     /// The store was closed.
     StoreClosed = 84 => "store_closed", Never,
         "the store has been closed; open it again";

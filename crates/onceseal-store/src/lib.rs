@@ -29,6 +29,8 @@ mod store;
 mod sweeps;
 mod time;
 pub mod turnstile;
+#[cfg(feature = "postgres")]
+mod wait;
 mod writer;
 pub mod yardstick;
 
@@ -36,7 +38,10 @@ pub use error::StoreError;
 pub use own::{OWN_BYTES, OWN_TIME, OwnChange, OwnError, OwnRows};
 pub use parts::{Options, Parts};
 #[cfg(feature = "postgres")]
-pub use postgres::{Moved, PostgresUrl, UrlError, migrate, transfer};
+pub use postgres::{
+    Connections, Failover, LockRoom, Moved, PostgresUrl, Server, ServerState, Skew, Standby, UrlError,
+    migrate, transfer,
+};
 pub use queue::Ticket;
 pub use sqlite::{APPLICATION_ID, SCHEMA_VERSION};
 pub use store::Store;

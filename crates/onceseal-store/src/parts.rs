@@ -34,6 +34,8 @@ pub struct Options {
     pub known: Option<[u8; 16]>,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
+    /// Whether a server may have a standby that commits do not wait for.
+    pub asynchronous_standby: bool,
     /// A virtual file system registered with SQLite, for tests of power loss.
     pub vfs: Option<String>,
     /// The tenant where there is none yet, for tests that have the same one twice.
@@ -61,6 +63,7 @@ impl Default for Options {
             owner: None,
             known: None,
             clock,
+            asynchronous_standby: false,
             vfs: None,
             #[cfg(feature = "conformance")]
             made: None,
@@ -210,7 +213,8 @@ impl Parts {
     /// # Errors
     /// `store_unreachable`; `store_foreign` for another program's schema or a newer
     /// one, and `store_went_back` for one without the known tenant, which are left as
-    /// they are; `store_failed` for a server whose settings do not protect.
+    /// they are; `store_failed` for a server whose settings do not protect, and
+    /// `standby_may_lose` for one with a standby that commits do not wait for.
     #[cfg(feature = "postgres")]
     pub fn postgres(url: PostgresUrl, options: &Options) -> Result<Parts, StoreError> {
         Parts::on(postgres::Connector::new(url)?, options)
@@ -224,7 +228,8 @@ impl Parts {
         {
             return Err(StoreError::new(Code::StoreWentBack));
         }
-        let (founded, database_us) = connector.found(&new, options.owner.as_deref())?;
+        let accepts = options.asynchronous_standby;
+        let (founded, database_us) = connector.found(&new, options.owner.as_deref(), accepts)?;
         let postgres::Founded { row, tenant, owner } = founded;
         let clock = DatabaseClock::beside(options.clock.clone(), database_us);
         // Whoever was here before may have left something for the sequencer.

@@ -19,6 +19,8 @@ mod order;
 mod outages;
 #[path = "postgres/room.rs"]
 mod room;
+#[path = "postgres/standbys.rs"]
+mod standbys;
 #[path = "postgres/sweeping.rs"]
 mod sweeping;
 #[path = "postgres/texts.rs"]

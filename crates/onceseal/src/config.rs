@@ -88,6 +88,9 @@ pub struct Settings {
     pub memory: bool,
     /// The server that several hosts share; absent: a file of this host.
     pub store: Option<StoreAddress>,
+    /// A standby of the server that commits do not wait for, and that may take over
+    /// without what was acknowledged.
+    pub asynchronous_standby: bool,
     /// Another directory for marks than the account's state home.
     pub mark: Option<PathBuf>,
     /// Id of a group that may write directories above the state.
@@ -104,6 +107,7 @@ impl Default for Settings {
             tenant: "default".to_owned(),
             memory: false,
             store: None,
+            asynchronous_standby: false,
             mark: None,
             trust_group: None,
             force_filesystem: false,
@@ -221,8 +225,16 @@ impl Config {
     }
 }
 
-const KEYS: [&str; 7] =
-    ["tenant", "memory", "store", "mark", "trust_group", "force_filesystem", "state_in_project"];
+const KEYS: [&str; 8] = [
+    "tenant",
+    "memory",
+    "store",
+    "asynchronous_standby",
+    "mark",
+    "trust_group",
+    "force_filesystem",
+    "state_in_project",
+];
 
 fn take_settings(document: &mut Document) -> Result<Settings, ConfigError> {
     match document.take("settings") {
@@ -240,6 +252,7 @@ fn settings(object: &Object) -> Result<Settings, ConfigError> {
             ("tenant", Value::Text(text)) => settings.tenant.clone_from(text),
             ("memory", Value::Bool(on)) => settings.memory = *on,
             ("store", Value::Text(address)) => settings.store = Some(StoreAddress::parse(address)?),
+            ("asynchronous_standby", Value::Bool(on)) => settings.asynchronous_standby = *on,
             ("mark", Value::Text(path)) => settings.mark = Some(path.into()),
             ("trust_group", Value::Integer(id)) => {
                 settings.trust_group = Some(u32::try_from(*id).map_err(|_| wrong("a group id"))?);
@@ -248,7 +261,9 @@ fn settings(object: &Object) -> Result<Settings, ConfigError> {
             ("state_in_project", Value::Bool(on)) => settings.state_in_project = *on,
             ("tenant" | "store" | "mark", _) => return Err(wrong("text")),
             ("trust_group", _) => return Err(wrong("a group id")),
-            ("memory" | "force_filesystem" | "state_in_project", _) => return Err(wrong("true or false")),
+            ("memory" | "asynchronous_standby" | "force_filesystem" | "state_in_project", _) => {
+                return Err(wrong("true or false"));
+            }
             _ => return Err(ConfigError::Setting(unknown(name))),
         }
     }

@@ -27,7 +27,7 @@ impl Moving {
         let Site::Server { url, .. } = Site::find(opening)? else {
             return Err(crate::config::ConfigError::Setting("store: a server is needed".to_owned()).into());
         };
-        let tenants = transfer(file, *url)?;
+        let tenants = transfer(file, *url, &opening.options())?;
         Ok(Moving { file: file.to_owned(), opening: opening.clone(), tenants })
     }
 

@@ -95,7 +95,8 @@ impl Opening {
 
     pub(crate) fn options(&self) -> Options {
         let (tenant, clock) = (self.settings.tenant.clone(), self.clock.clone());
-        Options { tenant, owner: Some(owner()), clock, ..Options::default() }
+        let asynchronous_standby = self.settings.asynchronous_standby;
+        Options { tenant, owner: Some(owner()), clock, asynchronous_standby, ..Options::default() }
     }
 }
 

@@ -9,20 +9,19 @@ use onceseal_core::code::Code;
 use onceseal_core::hash::Hash;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use tokio_postgres::NoTls;
 use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::driver::Driver;
 use super::failure::{Failure, unreachable};
 use super::link::Link;
 use super::schema::{MIGRATIONS, Migrations};
-use super::statements::{SERVER, Statements};
+use super::statements::Statements;
 use super::url::{PostgresUrl, Roots};
-use super::wait::{Driver, wait_for};
 use crate::error::StoreError;
+use crate::wait::wait_for;
 
-/// The oldest server that has all that is used.
-const OLDEST: i64 = 13;
 /// Beyond the time that each of the hosts is given.
 const CONNECT: Duration = Duration::from_secs(30);
 
@@ -43,22 +42,6 @@ pub(super) struct Committed {
     pub(super) stream: i64,
     pub(super) sequence: i64,
     pub(super) hash: Hash,
-}
-
-/// What a server says of itself.
-#[derive(Debug, Clone)]
-pub(crate) struct Server {
-    /// Its major version.
-    pub(crate) version: i64,
-    pub(crate) fsync: bool,
-    pub(crate) full_page_writes: bool,
-    pub(crate) utf8: bool,
-    /// Whether commits wait for a standby.
-    pub(crate) synchronous: bool,
-    /// How many standbys follow it.
-    pub(crate) standbys: i64,
-    /// Its clock, in microseconds since 1970.
-    pub(crate) clock_us: i64,
 }
 
 impl Connector {
@@ -98,23 +81,7 @@ impl Connector {
 
     /// A connection to whatever server there is.
     pub(super) fn bare(&self) -> Result<Link, Failure> {
-        let (config, tls) = (self.url.config.clone(), self.tls.clone());
-        let driver = self.driver.clone();
-        let connected = self.driver.spawn(async move {
-            // The connection ends with its client; what it fails with, its client is told.
-            Ok::<_, tokio_postgres::Error>(match tls {
-                Some(tls) => {
-                    let (client, connection) = config.connect(tls).await?;
-                    drop(driver.spawn(connection));
-                    client
-                }
-                None => {
-                    let (client, connection) = config.connect(NoTls).await?;
-                    drop(driver.spawn(connection));
-                    client
-                }
-            })
-        });
+        let connected = self.driver.spawn(client(self.url.config.clone(), self.tls.clone()));
         let abort = connected.abort_handle();
         match wait_for(CONNECT, connected) {
             Some(Ok(client)) => Ok(Link::new(client.map_err(refused)?, self.sql.clone())),
@@ -125,38 +92,26 @@ impl Connector {
             }
         }
     }
-
-    /// What the server says of itself.
-    pub(super) fn server(&self, link: &Link) -> Result<Server, Failure> {
-        let rows = link.wait(link.rows(SERVER, &[]))?;
-        let row = rows.first().ok_or_else(|| Failure::Lost(unreachable("it says nothing of itself")))?;
-        let is_on = |at| row.try_get::<_, &str>(at).is_ok_and(|value| value == "on");
-        Ok(Server {
-            version: row.try_get::<_, i64>(0)? / 10_000,
-            fsync: is_on(1),
-            full_page_writes: is_on(2),
-            utf8: row.try_get::<_, &str>(4)? == "UTF8",
-            synchronous: !row.try_get::<_, &str>(5)?.is_empty(),
-            standbys: row.try_get(6)?,
-            clock_us: row.try_get(7)?,
-        })
-    }
 }
 
-impl Server {
-    fn or_refuse(&self) -> Result<(), StoreError> {
-        let failed = |what| Err(StoreError::with(Code::StoreFailed, what));
-        if self.version < OLDEST {
-            return failed("the server is older than PostgreSQL 13");
+/// A client, whose connection the runtime drives that this is polled on. The
+/// connection ends with it; what that fails with, the client is told.
+pub(super) async fn client(
+    config: Config,
+    tls: Option<MakeRustlsConnect>,
+) -> Result<Client, tokio_postgres::Error> {
+    Ok(match tls {
+        Some(tls) => {
+            let (client, connection) = config.connect(tls).await?;
+            drop(tokio::spawn(connection));
+            client
         }
-        if !self.fsync {
-            return failed("the server's fsync is off: it would forget what it acknowledged");
+        None => {
+            let (client, connection) = config.connect(NoTls).await?;
+            drop(tokio::spawn(connection));
+            client
         }
-        if !self.utf8 {
-            return failed("the database's encoding is not UTF8");
-        }
-        Ok(())
-    }
+    })
 }
 
 /// Whoever could not connect at all is told the server's own reason where that

@@ -9,7 +9,7 @@ use tokio_postgres::{Client, Row};
 
 use super::failure::{Failure, unreachable};
 use super::statements::Statements;
-use super::wait::wait_for;
+use crate::wait::wait_for;
 
 /// Longer than the server gives a statement: whoever has not answered by then is
 /// not there.

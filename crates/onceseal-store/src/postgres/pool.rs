@@ -12,6 +12,7 @@ use super::lock::{Numbers, of_schema};
 use super::reading::PostgresSnapshot;
 use super::schema;
 use super::sequencer::sequence;
+use super::server::Failover;
 use super::statements::{BEGIN_READING, Statements};
 use crate::error::StoreError;
 use crate::read::{Readers, Snapshot};
@@ -112,14 +113,8 @@ impl Readers for Arc<Pool> {
     fn unsafe_settings(&self) -> Result<Vec<String>, StoreError> {
         let link = self.link().map_err(Failure::told)?;
         let server = self.connector.server(&link).map_err(Failure::told)?;
-        let mut faults = Vec::new();
-        if !server.fsync {
-            faults.push("fsync is off".to_owned());
-        }
-        if !server.full_page_writes {
-            faults.push("full_page_writes is off, which only some file systems make up for".to_owned());
-        }
-        if server.standbys > 0 && !server.synchronous {
+        let mut faults = server.faults();
+        if server.failover() == Failover::Asynchronous {
             faults.push(
                 "commits do not wait for a standby (synchronous_standby_names is empty), so one that takes over \
                  may lack what was acknowledged"

@@ -18,7 +18,7 @@ use crate::columns::integer;
 use crate::raw::Misshapen;
 
 /// Commits that are appended at once at most.
-const AT_ONCE: i64 = 1024;
+pub(super) const AT_ONCE: i64 = 1024;
 
 /// Where an event stands in its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

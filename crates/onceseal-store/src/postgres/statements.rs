@@ -57,13 +57,62 @@ pub(super) const BYTES: &str = "\
     SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::int8 FROM pg_catalog.pg_class c \
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind = 'r'";
 
+/// Who follows a server byte by byte, and so may take its place: not who keeps a
+/// copy or its log, and not a subscriber, which has a database. What another role's
+/// session is called, and whether it has a database, every role may see.
+macro_rules! standbys {
+    () => {
+        "FROM pg_catalog.pg_stat_replication r JOIN pg_catalog.pg_stat_activity a USING (pid) \
+         WHERE a.datid IS NULL AND r.application_name NOT IN ('pg_basebackup', 'pg_receivewal')"
+    };
+}
+
 /// What a server says of itself.
-pub(super) const SERVER: &str = "\
-    SELECT current_setting('server_version_num')::int8, current_setting('fsync'), \
-           current_setting('full_page_writes'), pg_is_in_recovery(), \
-           current_setting('server_encoding'), current_setting('synchronous_standby_names'), \
-           (SELECT count(*) FROM pg_catalog.pg_stat_replication), \
-           (extract(epoch FROM clock_timestamp()) * 1000000)::int8";
+pub(super) const SERVER: &str = concat!(
+    "SELECT current_setting('server_version_num')::int8, current_setting('fsync'), \
+            current_setting('full_page_writes'), current_setting('server_encoding'), \
+            current_setting('synchronous_standby_names'), (SELECT count(*) ",
+    standbys!(),
+    "), (extract(epoch FROM clock_timestamp()) * 1000000)::int8"
+);
+
+/// A server's clock.
+pub(super) const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8";
+
+/// The standbys of a server: what each is called, and how many bytes and microseconds
+/// it is behind with what it has on its disk. Only some roles may see how far.
+pub(super) const STANDBYS: &str = concat!(
+    "SELECT r.application_name, pg_wal_lsn_diff(pg_current_wal_flush_lsn(), r.flush_lsn)::int8, \
+            (extract(epoch FROM r.flush_lag) * 1000000)::int8 ",
+    standbys!(),
+    " ORDER BY r.application_name, r.pid"
+);
+
+/// Advisory locks: how many are held, for how many locks there is room, how many
+/// sessions wait that hold this number or are to have it, and for how long the first
+/// of those whose statement the role may see.
+pub(super) const LOCKS: &str = "\
+    WITH advisory AS MATERIALIZED ( \
+        SELECT l.pid, l.granted, l.database = d.oid AND l.objsubid = 1 \
+               AND ((l.classid::int8 << 32) | l.objid::int8) = $1 AS is_ours \
+        FROM pg_catalog.pg_locks l, pg_catalog.pg_database d \
+        WHERE l.locktype = 'advisory' AND d.datname = current_database()), \
+    waiting AS ( \
+        SELECT DISTINCT w.pid FROM advisory w WHERE NOT w.granted \
+        AND EXISTS (SELECT FROM advisory o WHERE o.pid = w.pid AND o.is_ours)) \
+    SELECT (SELECT count(*) FROM advisory WHERE granted), \
+           current_setting('max_locks_per_transaction')::int8 \
+           * (current_setting('max_connections')::int8 + current_setting('max_prepared_transactions')::int8), \
+           (SELECT count(*) FROM waiting), \
+           (SELECT (extract(epoch FROM max(clock_timestamp() - a.query_start)) * 1000000)::int8 \
+            FROM pg_catalog.pg_stat_activity a JOIN waiting USING (pid))";
+
+/// Connections that count against the most there may be, and that most. What kind a
+/// session is of that the role may not look into is not known: most are clients'.
+pub(super) const CONNECTIONS: &str = "\
+    SELECT (SELECT count(*) FROM pg_catalog.pg_stat_activity \
+            WHERE datid IS NOT NULL AND coalesce(backend_type, 'client backend') = 'client backend'), \
+           current_setting('max_connections')::int8";
 
 /// Columns of an event, in the order `columns::event` reads them.
 macro_rules! event {
@@ -95,6 +144,9 @@ statements! {
     facts = "SELECT * FROM @.facts($1, $2)";
     /// What commits have left for the sequencer.
     unsequenced = "SELECT id, events FROM @.unsequenced WHERE tenant = $1 ORDER BY id LIMIT $2";
+    /// How many commits have left something for the sequencer, up to so many.
+    count_unsequenced = "SELECT count(*) FROM (SELECT FROM @.unsequenced WHERE tenant =
+                         (SELECT id FROM @.tenants WHERE tenant = $1) LIMIT $2) AS few";
     /// Rows of streams.
     streams = "SELECT * FROM @.load_streams($1, $2, $3)";
     /// Ranges of keys.

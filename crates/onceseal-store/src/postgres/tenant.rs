@@ -24,10 +24,18 @@ pub(crate) struct Founded {
 
 impl Connector {
     /// Brings the database to this program's schema and finds the tenant of this name,
-    /// or makes this one, which `owner` then owns. Also the server's clock.
-    pub(crate) fn found(&self, new: &Tenant, owner: Option<&str>) -> Result<(Founded, i64), StoreError> {
+    /// or makes this one, which `owner` then owns. Also the server's clock. `accepts`
+    /// that its standby may lose commits.
+    pub(crate) fn found(
+        &self,
+        new: &Tenant,
+        owner: Option<&str>,
+        accepts: bool,
+    ) -> Result<(Founded, i64), StoreError> {
         let link = self.connect().map_err(Failure::told)?;
-        let now = self.server(&link).map_err(Failure::told)?.clock_us;
+        let server = self.server(&link).map_err(Failure::told)?;
+        server.or_accepted(accepts)?;
+        let now = server.clock_us;
         // Other hosts may run the program that made it: an older one is theirs to bring on,
         // all together.
         match link.wait(schema::look(self, &link)).map_err(Failure::told)? {

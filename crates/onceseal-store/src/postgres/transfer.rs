@@ -18,6 +18,7 @@ use super::statements::{BEGIN, WAIT_FOR_LOCKS};
 use super::transaction::BLOCK;
 use super::url::PostgresUrl;
 use crate::error::StoreError;
+use crate::parts::Options;
 use crate::sqlite;
 
 /// Rows that are moved at once.
@@ -43,8 +44,9 @@ pub struct Moved {
 /// to it that nobody acts on it any more.
 ///
 /// # Errors
-/// Either cannot be used, or a tenant is there already. Nothing was moved then.
-pub fn transfer(from: &Path, to: PostgresUrl) -> Result<Vec<Moved>, StoreError> {
+/// Either cannot be used, a tenant is there already, or the server has a standby that
+/// commits do not wait for and the options do not accept that. Nothing was moved then.
+pub fn transfer(from: &Path, to: PostgresUrl, options: &Options) -> Result<Vec<Moved>, StoreError> {
     let file = sqlite::Connector::new(from.to_owned(), None)?;
     let source = file.raw_writer()?;
     sqlite::require_current(&source)?;
@@ -52,7 +54,9 @@ pub fn transfer(from: &Path, to: PostgresUrl) -> Result<Vec<Moved>, StoreError> 
     source.execute_batch("BEGIN IMMEDIATE")?;
     let connector = Connector::new(to)?;
     let link = connector.connect().map_err(Failure::told)?;
-    let now = connector.server(&link).map_err(Failure::told)?.clock_us;
+    let server = connector.server(&link).map_err(Failure::told)?;
+    server.or_accepted(options.asynchronous_standby)?;
+    let now = server.clock_us;
     schema::migrate(&connector, &link, now).map_err(Failure::told)?;
     let moved = Transfer { source: &source, link: &link, blocks: Vec::new() }.run(&connector.url.schema);
     if moved.is_err() {

@@ -76,6 +76,11 @@ impl PostgresUrl {
         self
     }
 
+    /// Whether all of it is on this machine.
+    pub(super) fn is_here(&self) -> bool {
+        self.config.get_hosts().iter().all(is_loopback)
+    }
+
     /// What tells this store from others, without anything secret.
     #[must_use]
     pub fn identity(&self) -> String {

@@ -1,11 +1,8 @@
-//! The thread that drives connections, and waiting for it from any other.
+//! The thread that drives connections.
 
 use std::future::Future;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, JoinHandle, Thread};
-use std::time::{Duration, Instant};
+use std::thread::{self, JoinHandle};
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
@@ -49,36 +46,5 @@ impl Drop for Driver {
             // A panic there has nothing to tell here: its connections are gone.
             drop(thread.join());
         }
-    }
-}
-
-/// Blocks this thread until the future is done; `None` if it is not by then. It
-/// needs no runtime of this thread, and gets in the way of none.
-pub(crate) fn wait_until<F: Future>(until: Instant, future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut context = Context::from_waker(&waker);
-    loop {
-        if let Poll::Ready(done) = future.as_mut().poll(&mut context) {
-            return Some(done);
-        }
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return None;
-        }
-        thread::park_timeout(left);
-    }
-}
-
-/// As [`wait_until`], for so long.
-pub(crate) fn wait_for<F: Future>(time: Duration, future: F) -> Option<F::Output> {
-    wait_until(Instant::now() + time, future)
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
     }
 }
