@@ -37,6 +37,8 @@ pub mod render;
 pub mod runs;
 mod secrets;
 mod seen;
+#[cfg(feature = "postgres")]
+mod server;
 mod site;
 mod sweep;
 pub mod views;

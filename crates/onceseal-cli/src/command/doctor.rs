@@ -18,6 +18,7 @@ mod checks;
 mod history;
 mod leases;
 mod runs;
+mod server;
 
 /// Say whether everything is as it should be, and what waits for a person
 #[derive(Debug, Args)]

@@ -1,8 +1,10 @@
 //! One store on a server, in the hands of several hosts: each a home and a
 //! project of its own.
 
-use onceseal_servers::{Database, server};
-use serde_json::json;
+use std::collections::BTreeMap;
+
+use onceseal_servers::{Database, Postgres, server};
+use serde_json::{Value, json};
 
 use crate::base::{Project, Ran, ran, refund};
 
@@ -104,4 +106,67 @@ fn a_store_moves_to_a_server_and_nothing_is_done_again() {
     assert_ne!(twice.code, 0, "a project without a store has nothing to move: {twice:?}");
     let nothing = all.run(0, &["migrate"]);
     assert!(nothing.code == 0 && nothing.stdout.contains("nothing to do"), "{nothing:?}");
+}
+
+/// What `doctor` says of a server, by the names of its checks.
+fn doctor(project: &Project, settings: &str, address: &str) -> (Ran, BTreeMap<String, Value>) {
+    let file = format!("{}\nsettings: {{ {settings} }}\n", onceseal::config::STARTER);
+    std::fs::write(project.path("onceseal.yaml"), file).expect("written");
+    let mut command = project.command(&["doctor", "--json"]);
+    let ran = ran(command.env("ONCESEAL_STORE", address).output().expect("a run"));
+    let checks = ran.document()["checks"].as_array().expect("checks").clone();
+    let named = checks.into_iter().map(|check| (check["name"].as_str().expect("a name").to_owned(), check));
+    (ran, named.collect())
+}
+
+#[test]
+fn ua_101_doctor_looks_at_the_server_and_its_clock_before_and_after_anything_is_there() {
+    let all = Hosts::new();
+    let host = &all.hosts[0];
+    let names = ["server", "settings", "failover", "clock", "unsequenced", "locks", "connections"];
+    let look = || {
+        let (ran, checks) = doctor(host, "", &all.database.url());
+        assert_eq!(ran.code, 0, "{ran:?}");
+        for name in names {
+            assert_eq!(checks[name]["status"], "ok", "{name}: {checks:?}");
+        }
+        let said = |name: &str| checks[name]["detail"].as_str().expect("text").to_owned();
+        assert!(said("server").contains(", PostgreSQL "), "{checks:?}");
+        let clock = said("clock");
+        assert!(clock.contains(" s ") && clock.ends_with("; the server's decides"), "{checks:?}");
+        assert_eq!(said("failover"), "no standby follows; 1 host in the address");
+        checks
+    };
+    assert!(!look().contains_key("history"));
+    assert_eq!(all.refund(0, "p1", 1).code, 0);
+    assert!(look().contains_key("history"));
+}
+
+#[test]
+fn a_standby_that_may_lose_commits_is_accepted_in_the_settings_or_nothing_is_done() {
+    let primary = Postgres::start();
+    let _standby = primary.standby(false);
+    let address = primary.new_database();
+    let project = Project::new();
+    let (refused, checks) = doctor(&project, "", &address);
+    assert_eq!((refused.code, &checks["failover"]["status"]), (1, &json!("fail")), "{checks:?}");
+    let act = |project: &Project| {
+        let mut command = project.command(&refund("p1", 1, &["--json"], "echo x >> calls").each());
+        ran(command.env("ONCESEAL_STORE", &address).output().expect("a run"))
+    };
+    let acted = act(&project);
+    assert_eq!((acted.code, &acted.error()["code"]), (2, &json!("standby_may_lose")), "{acted:?}");
+    assert!(acted.all().contains("asynchronous_standby: true"), "{acted:?}");
+    let mut command = project.command(&["effects", "list", "--json"]);
+    let read = ran(command.env("ONCESEAL_STORE", &address).output().expect("a run"));
+    assert_eq!(read.code, 0, "reading is not refused: {read:?}");
+
+    let (told, checks) = doctor(&project, "asynchronous_standby: true", &address);
+    assert_eq!((told.code, &checks["failover"]["status"]), (0, &json!("warn")), "{checks:?}");
+    assert!(checks["failover"]["next"].is_string(), "{checks:?}");
+    assert!(checks["replication"]["detail"].as_str().expect("text").contains(" bytes"), "{checks:?}");
+    assert_eq!(act(&project).code, 0);
+    let mut command = project.command(&["audit"]);
+    let audit = ran(command.env("ONCESEAL_STORE", &address).output().expect("a run"));
+    assert!(audit.code == 0 && audit.stdout.contains("commits do not wait for a standby"), "{audit:?}");
 }

@@ -15,7 +15,7 @@ use onceseal::store::SCHEMA_VERSION;
 use onceseal::views::{Filter, state_numbers};
 use onceseal::{Control, Error, Opening};
 
-use super::{Check, Verdict, history, leases, runs};
+use super::{Check, Verdict, history, leases, runs, server};
 use crate::command::policy::{Checked, FORGETS, Noticed};
 use crate::context::Context;
 use crate::error::CliError;
@@ -43,7 +43,14 @@ pub(super) fn all(context: &Context) -> Vec<Check> {
         checks.push(Check::new("store", Verdict::Warn, FORGETS).next("leave `memory` out of the settings"));
     } else if let Some(opening) = opening(context, settings, &mut checks) {
         match Control::reading(&opening) {
-            Ok(Some(control)) => store(&control, config.as_ref(), &mut checks),
+            Ok(Some(control)) => {
+                store(&control, &mut checks);
+                // A server was looked at already.
+                if opening.settings.store.is_none() {
+                    checks.push(settings_of(&control));
+                }
+                work(&control, config.as_ref(), &mut checks);
+            }
             Ok(None) => checks.push(Check::new("store", Verdict::Ok, "there is none yet; acting makes one")),
             Err(error) if error.code() == Code::StoreWentBack.as_str() => {
                 checks.push(failed("history", &error).next(history::ACCEPT));
@@ -122,8 +129,7 @@ fn opening(
         }
     };
     if let Some(address) = &opening.settings.store {
-        checks.push(Check::new("server", Verdict::Ok, address.shown()));
-        return Some(opening);
+        return server::look(&opening, address, checks).then_some(opening);
     }
     match opening.place() {
         Ok(place) => {
@@ -162,7 +168,7 @@ fn opening(
     }
 }
 
-fn store(control: &Control, config: Option<&Config>, checks: &mut Vec<Check>) {
+fn store(control: &Control, checks: &mut Vec<Check>) {
     let store = control.store();
     checks.push(match store.read(|snapshot| snapshot.counts()) {
         Ok(counts) => Check::new(
@@ -172,13 +178,20 @@ fn store(control: &Control, config: Option<&Config>, checks: &mut Vec<Check>) {
         ),
         Err(error) => failed("store", &error.into()),
     });
-    checks.push(match store.unsafe_settings() {
+}
+
+fn settings_of(control: &Control) -> Check {
+    match control.store().unsafe_settings() {
         Ok(faults) if faults.is_empty() => {
             Check::new("settings", Verdict::Ok, "the database protects what it acknowledges")
         }
         Ok(faults) => Check::new("settings", Verdict::Fail, faults.join("; ")),
         Err(error) => failed("settings", &error.into()),
-    });
+    }
+}
+
+/// What was done, and what waits.
+fn work(control: &Control, config: Option<&Config>, checks: &mut Vec<Check>) {
     checks.push(history::seen(control));
     checks.push(active(control.policy().as_deref(), config));
     checks.push(waiting(control));
