@@ -13,6 +13,7 @@ mod desk;
 mod error;
 pub mod executor;
 pub mod fault;
+mod hints;
 mod lanes;
 pub mod mark;
 mod memory;
@@ -29,12 +30,12 @@ mod store;
 mod sweeps;
 mod time;
 pub mod turnstile;
-#[cfg(feature = "postgres")]
 mod wait;
 mod writer;
 pub mod yardstick;
 
 pub use error::StoreError;
+pub use hints::Hints;
 pub use own::{OWN_BYTES, OWN_TIME, OwnChange, OwnError, OwnRows};
 pub use parts::{Options, Parts};
 #[cfg(feature = "postgres")]

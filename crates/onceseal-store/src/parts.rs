@@ -12,6 +12,7 @@ use crate::backend::Backend;
 use crate::clock::{Clock, SystemClock};
 use crate::error::StoreError;
 use crate::executor::Decide;
+use crate::hints::Hints;
 use crate::memory::Memory;
 #[cfg(feature = "postgres")]
 use crate::postgres::{self, DatabaseClock, PostgresBackend, PostgresUrl};
@@ -89,6 +90,8 @@ pub struct Parts {
     pub readers: Box<dyn Readers>,
     /// What decides: the one decision function.
     pub decide: Arc<Decide>,
+    /// What is told of commits and heard of others'.
+    pub hints: Hints,
     /// Who sweeps, where several processes may; absent: this one.
     pub sweeps: Option<Box<dyn Sweeps>>,
     /// Where the time comes from.
@@ -99,6 +102,7 @@ pub struct Parts {
 pub(crate) struct ReadingParts {
     pub(crate) tenant: Tenant,
     pub(crate) readers: Box<dyn Readers>,
+    pub(crate) hints: Hints,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -112,7 +116,7 @@ impl ReadingParts {
             return options.known.map_or(Ok(None), |_| Err(StoreError::new(Code::StoreWentBack)));
         };
         let readers = Box::new(Arc::new(Pool::new(connector, row)?));
-        Ok(Some(ReadingParts { tenant, readers, clock: options.clock.clone() }))
+        Ok(Some(ReadingParts { tenant, readers, hints: Hints::none(), clock: options.clock.clone() }))
     }
 
     /// Whether a server has a tenant.
@@ -140,8 +144,9 @@ impl ReadingParts {
         };
         let postgres::Founded { row, tenant, .. } = founded;
         let clock = DatabaseClock::beside(options.clock.clone(), database_us);
-        let readers = Box::new(Arc::new(postgres::Pool::new(connector, (row, tenant.id))));
-        Ok(Some(ReadingParts { tenant, readers, clock }))
+        let pool = Arc::new(postgres::Pool::new(connector.clone(), (row, tenant.id)));
+        let hints = Hints::postgres(&connector, &pool, row, false);
+        Ok(Some(ReadingParts { tenant, readers: Box::new(pool), hints, clock }))
     }
 }
 
@@ -161,6 +166,7 @@ impl Parts {
             waiting: Vec::new(),
             readers: Box::new(memory),
             decide: Arc::new(decide),
+            hints: Hints::none(),
             sweeps: None,
             clock: options.clock.clone(),
         })
@@ -202,6 +208,7 @@ impl Parts {
             waiting: Vec::new(),
             readers: Box::new(pool),
             decide: Arc::new(decide),
+            hints: Hints::none(),
             sweeps: Some(Box::new(sweeps)),
             clock: options.clock.clone(),
         })
@@ -240,6 +247,7 @@ impl Parts {
         let pool = Arc::new(postgres::Pool::new(connector.clone(), (row, tenant.id)));
         Ok(Parts {
             owner: owner.filter(|owner| Some(owner) == options.owner.as_ref()),
+            hints: Hints::postgres(&connector, &pool, row, true),
             backend: lane(false),
             helping: vec![lane(false)],
             waiting: (0..postgres::LANES).map(|_| lane(true)).collect(),

@@ -5,12 +5,15 @@
 //! in a statement of its own, since a statement sees what was committed when it
 //! began. Nothing depends on the session, so that a pooler may stand between.
 
+mod announcing;
 mod clock;
 mod columns;
 mod connect;
 mod driver;
 mod failure;
+mod hinting;
 mod link;
+mod listening;
 mod lock;
 mod pool;
 mod reading;

@@ -20,6 +20,7 @@ use onceseal_core::view::{Loaded, Pinned};
 use crate::clock::Clock;
 use crate::error::StoreError;
 use crate::executor::{Executor, Outcome};
+use crate::hints::Hints;
 use crate::own::{OWN_TIME, OwnError, OwnRows, Undone};
 use crate::parts::{Options, Parts, ReadingParts, fill};
 #[cfg(feature = "postgres")]
@@ -35,6 +36,7 @@ pub struct Store {
     clock: Arc<dyn Clock>,
     writer: Writer,
     readers: Box<dyn Readers>,
+    hints: Hints,
     sweeps: Option<Box<dyn Sweeps>>,
     closed: AtomicBool,
 }
@@ -94,9 +96,9 @@ impl Store {
     }
 
     pub(crate) fn reading(parts: ReadingParts) -> Result<Store, StoreError> {
-        let ReadingParts { tenant, readers, clock } = parts;
+        let ReadingParts { tenant, readers, hints, clock } = parts;
         let (closed, writer) = (AtomicBool::new(false), Writer::closed()?);
-        Ok(Store { tenant, clock, writer, readers, sweeps: None, closed })
+        Ok(Store { tenant, clock, writer, readers, hints, sweeps: None, closed })
     }
 
     /// The store of these parts.
@@ -114,12 +116,13 @@ impl Store {
     }
 
     fn created(parts: Parts, create: Stamped) -> Result<Store, StoreError> {
-        let Parts { tenant, owner, backend, helping, waiting, readers, decide, sweeps, clock } = parts;
+        let Parts { tenant, owner, backend, helping, waiting, readers, decide, hints, sweeps, clock } = parts;
         let pinned = Pinned::new(tenant.clone(), owner);
         let executor = |backend| Executor::new(backend, pinned.clone(), decide.clone());
         let executors = |all: Vec<_>| all.into_iter().map(executor).collect();
         let writer = Writer::start(executor(backend), executors(helping), executors(waiting))?;
-        let store = Store { tenant, clock, writer, readers, sweeps, closed: AtomicBool::new(false) };
+        let closed = AtomicBool::new(false);
+        let store = Store { tenant, clock, writer, readers, hints, sweeps, closed };
         match store.writer.submit(create).wait() {
             // It was created, and its row was changed since: an audit names it.
             Err(error) if error.code() == Code::Corrupt => {}
@@ -138,6 +141,13 @@ impl Store {
     #[must_use]
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
+    }
+
+    /// Hints that others committed something, for whoever waits for them: on a server
+    /// whose address says where to `listen`.
+    #[must_use]
+    pub fn hints(&self) -> &Hints {
+        &self.hints
     }
 
     /// The wall clock now: a hint for whoever looks for what is due. Decisions
@@ -322,6 +332,7 @@ impl Store {
         // Readers first: the writer, the last to close, checkpoints as it must.
         self.readers.close();
         self.writer.close();
+        self.hints.close();
     }
 }
 

@@ -9,6 +9,8 @@ mod crowds;
 mod cutting;
 #[path = "postgres/fencing.rs"]
 mod fencing;
+#[path = "postgres/hints.rs"]
+mod hints;
 #[path = "postgres/losing.rs"]
 mod losing;
 #[path = "postgres/opening.rs"]

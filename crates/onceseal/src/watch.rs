@@ -2,7 +2,7 @@
 //!
 //! This process's changes wake whoever waits for them at once. While anybody
 //! waits, one of the waiters looks for other processes' changes, and wakes the
-//! rest.
+//! rest: now and then, and where a server tells of commits, as soon as it does.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -74,8 +74,18 @@ impl Drop for Waiting<'_> {
 pub(crate) struct Watch {
     store: Arc<Store>,
     waiters: Arc<Waiters>,
-    /// The newest log position seen; whoever holds it looks for newer ones.
-    newest: tokio::sync::Mutex<u64>,
+    /// What was seen of the log; whoever holds it looks for more.
+    seen: tokio::sync::Mutex<Seen>,
+    pauses: (Duration, Duration),
+}
+
+/// What was seen of the log.
+#[derive(Default)]
+struct Seen {
+    /// The newest position.
+    newest: u64,
+    /// How many hints had come before it was looked at.
+    hints: u64,
 }
 
 /// What is waited for.
@@ -93,7 +103,7 @@ pub(crate) fn from_now(wait: Duration) -> Instant {
 
 impl Watch {
     pub(crate) fn new(store: Arc<Store>, waiters: Arc<Waiters>) -> Watch {
-        Watch { store, waiters, newest: tokio::sync::Mutex::new(0) }
+        Watch { store, waiters, seen: tokio::sync::Mutex::default(), pauses: PAUSES }
     }
 
     /// This process changed a stream.
@@ -180,18 +190,23 @@ impl Watch {
     /// Waits until the log has grown since anybody looked, and wakes the other
     /// waiters. One waiter does so; when it leaves, the next.
     async fn grown(&self) -> Result<(), Error> {
-        let mut newest = self.newest.lock().await;
-        let mut pause = PAUSES.0;
+        let mut seen = self.seen.lock().await;
+        let mut pause = self.pauses.0;
         loop {
-            tokio::time::sleep(pause).await;
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.store.hints().beyond(seen.hints) => {}
+            }
+            let hints = self.store.hints().count();
             let store = self.store.clone();
-            let found = blocking(move || store.read(|snapshot| snapshot.newest())).await?;
-            if found != *newest {
-                *newest = found;
+            let newest = blocking(move || store.read(|snapshot| snapshot.newest())).await?;
+            seen.hints = hints;
+            if newest != seen.newest {
+                seen.newest = newest;
                 self.waiters.wake_all();
                 return Ok(());
             }
-            pause = (pause * 2).min(PAUSES.1);
+            pause = (pause * 2).min(self.pauses.1);
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::text::shown;
 
-/// How often a follower looks.
+/// How often a follower looks, where no server tells it sooner.
 const PAUSE: Duration = Duration::from_millis(250);
 /// Events read at once.
 const PAGE: usize = 256;
@@ -137,6 +137,7 @@ pub(crate) fn follow(
 ) -> Result<(), CliError> {
     let mut control = context.read()?;
     while left > 0 {
+        let heard = if wait { heard(control.as_ref()) } else { 0 };
         let page = match &control {
             Some(control) => page(control, None, after, left)?,
             None => Vec::new(),
@@ -152,10 +153,23 @@ pub(crate) fn follow(
         if !wait {
             break;
         }
-        std::thread::sleep(PAUSE);
+        pause(control.as_ref(), heard, PAUSE);
         if control.is_none() {
             control = context.read()?;
         }
     }
     Ok(())
+}
+
+/// What was heard of others' commits, to be asked before they are looked for.
+pub(crate) fn heard(control: Option<&Control>) -> u64 {
+    control.map_or(0, |control| control.store().hints().count())
+}
+
+/// Waits before the next look: so long, or until more is heard.
+pub(crate) fn pause(control: Option<&Control>, heard: u64, at_most: Duration) {
+    match control {
+        Some(control) => control.store().hints().wait(heard, at_most),
+        None => std::thread::sleep(at_most),
+    }
 }

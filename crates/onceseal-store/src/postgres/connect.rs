@@ -10,9 +10,10 @@ use onceseal_core::hash::Hash;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::announcing::News;
 use super::driver::Driver;
 use super::failure::{Failure, unreachable};
 use super::link::Link;
@@ -34,6 +35,16 @@ pub(crate) struct Connector {
     pub(super) migrations: Migrations,
     tls: Option<MakeRustlsConnect>,
     last: Arc<Mutex<Option<Committed>>>,
+    pub(super) news: Arc<News>,
+}
+
+/// What makes a connection, without what drives it: for whoever is driven himself,
+/// and would keep the driver from its end.
+#[derive(Clone)]
+pub(super) struct Dialling {
+    pub(super) config: Config,
+    pub(super) tls: Option<MakeRustlsConnect>,
+    sql: Arc<Statements>,
 }
 
 /// An event that this process was told is committed.
@@ -49,16 +60,23 @@ impl Connector {
         let tls = url.tls.as_ref().map(tls).transpose()?;
         let sql = Arc::new(Statements::new(&url.schema));
         let driver = Driver::start()?;
-        Ok(Connector { url, sql, driver, migrations: MIGRATIONS, tls, last: Arc::default() })
+        let (last, news) = (Arc::default(), Arc::default());
+        Ok(Connector { url, sql, driver, migrations: MIGRATIONS, tls, last, news })
     }
 
     fn last(&self) -> MutexGuard<'_, Option<Committed>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers that this is committed: whoever does not have it has gone back.
+    /// Remembers that this is committed: whoever does not have it has gone back. Others
+    /// are told before long.
     pub(super) fn committed(&self, committed: Committed) {
         *self.last() = Some(committed);
+        self.news.add();
+    }
+
+    pub(super) fn dialling(&self) -> Dialling {
+        Dialling { config: self.url.config.clone(), tls: self.tls.clone(), sql: self.sql.clone() }
     }
 
     /// A connection to a server that is as it has to be.
@@ -81,10 +99,10 @@ impl Connector {
 
     /// A connection to whatever server there is.
     pub(super) fn bare(&self) -> Result<Link, Failure> {
-        let connected = self.driver.spawn(client(self.url.config.clone(), self.tls.clone()));
+        let connected = self.driver.spawn(self.dialling().link());
         let abort = connected.abort_handle();
         match wait_for(CONNECT, connected) {
-            Some(Ok(client)) => Ok(Link::new(client.map_err(refused)?, self.sql.clone())),
+            Some(Ok(link)) => link,
             Some(Err(_)) => Err(Failure::Lost(unreachable("connecting to it failed"))),
             None => {
                 abort.abort();
@@ -94,24 +112,24 @@ impl Connector {
     }
 }
 
-/// A client, whose connection the runtime drives that this is polled on. The
-/// connection ends with it; what that fails with, the client is told.
-pub(super) async fn client(
-    config: Config,
-    tls: Option<MakeRustlsConnect>,
-) -> Result<Client, tokio_postgres::Error> {
-    Ok(match tls {
-        Some(tls) => {
-            let (client, connection) = config.connect(tls).await?;
-            drop(tokio::spawn(connection));
-            client
-        }
-        None => {
-            let (client, connection) = config.connect(NoTls).await?;
-            drop(tokio::spawn(connection));
-            client
-        }
-    })
+impl Dialling {
+    /// A connection, which the runtime drives that this is polled on. It ends with its
+    /// client; what it fails with, the client is told.
+    pub(super) async fn link(self) -> Result<Link, Failure> {
+        let client = match self.tls {
+            Some(tls) => {
+                let (client, connection) = self.config.connect(tls).await.map_err(refused)?;
+                drop(tokio::spawn(connection));
+                client
+            }
+            None => {
+                let (client, connection) = self.config.connect(NoTls).await.map_err(refused)?;
+                drop(tokio::spawn(connection));
+                client
+            }
+        };
+        Ok(Link::new(client, self.sql))
+    }
 }
 
 /// Whoever could not connect at all is told the server's own reason where that

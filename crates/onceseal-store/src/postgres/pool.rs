@@ -55,8 +55,13 @@ impl Pool {
     }
 
     pub(super) fn link(&self) -> Result<Link, Failure> {
-        let idle = self.idle().links.pop().filter(|link| !link.is_closed());
-        idle.map_or_else(|| self.connector.connect(), Ok)
+        self.lend().map_or_else(|| self.connector.connect(), Ok)
+    }
+
+    /// An idle connection, to be given back: also of a pool that is closed, whose last
+    /// one waits for what is to be told at the end.
+    pub(super) fn lend(&self) -> Option<Link> {
+        self.idle().links.pop().filter(|link| !link.is_closed())
     }
 
     pub(super) fn give_back(&self, link: Link) {
@@ -128,6 +133,6 @@ impl Readers for Arc<Pool> {
     fn close(&self) {
         let mut idle = self.idle();
         idle.closed = true;
-        idle.links.clear();
+        idle.links.truncate(1);
     }
 }

@@ -46,6 +46,18 @@ pub(super) const BEGIN_READING: &str = "\
     SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; \
     SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off";
 
+/// Tells whoever listens that this tenant's log has grown. Nothing is lost with it, so
+/// no disk is waited for.
+pub(super) fn announcement(schema: &str, tenant: i32) -> String {
+    let sql = "BEGIN; SET LOCAL synchronous_commit = off; NOTIFY @, '$'; COMMIT";
+    in_schema(sql, schema).replace('$', &tenant.to_string())
+}
+
+/// Listens for that.
+pub(super) fn listening(schema: &str) -> String {
+    in_schema("LISTEN @", schema)
+}
+
 /// Waits for locks, in this order.
 pub(super) const WAIT_FOR_LOCKS: &str = "\
     SELECT CASE WHEN alone THEN pg_advisory_xact_lock(number)::text \

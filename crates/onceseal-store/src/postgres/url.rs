@@ -20,13 +20,25 @@ const SCHEMA: &str = "onceseal";
 /// `onceseal`). Of several hosts the one that takes writes is used. `sslmode` is
 /// `verify-full` or `disable`: encrypted and with a certificate that is checked
 /// against `sslrootcert` or the system's, or not encrypted. It is `disable` where
-/// none is said and all hosts are on this machine, else `verify-full`.
+/// none is said and all hosts are on this machine, else `verify-full`. `listen` says
+/// where the server itself is reached, to hear of others' commits: `yes`, or hosts as
+/// in the address, in front of which it has a pooler.
 #[derive(Clone)]
 pub struct PostgresUrl {
     pub(super) config: tokio_postgres::Config,
     pub(super) schema: String,
     /// The certificates to check against, where it is encrypted.
     pub(super) tls: Option<Roots>,
+    listen: Option<Listen>,
+}
+
+/// Where a connection comes to the server itself.
+#[derive(Clone)]
+enum Listen {
+    /// At the address.
+    Here,
+    /// At these hosts, beside a pooler.
+    At(Box<tokio_postgres::Config>),
 }
 
 /// Who vouches for a server.
@@ -78,7 +90,28 @@ impl PostgresUrl {
 
     /// Whether all of it is on this machine.
     pub(super) fn is_here(&self) -> bool {
-        self.config.get_hosts().iter().all(is_loopback)
+        is_here(&self.config, self.listen.as_ref())
+    }
+
+    /// How the server itself is connected to, where that is said: the same database,
+    /// role and password.
+    pub(super) fn direct(&self) -> Option<tokio_postgres::Config> {
+        let hosts = match self.listen.as_ref()? {
+            Listen::Here => return Some(self.config.clone()),
+            Listen::At(hosts) => hosts,
+        };
+        let mut direct = (**hosts).clone();
+        if let Some(user) = self.config.get_user() {
+            direct.user(user);
+        }
+        if let Some(password) = self.config.get_password() {
+            direct.password(password);
+        }
+        if let Some(database) = self.config.get_dbname() {
+            direct.dbname(database);
+        }
+        set_up(&mut direct, &self.config);
+        Some(direct)
     }
 
     /// What tells this store from others, without anything secret.
@@ -110,6 +143,7 @@ impl FromStr for PostgresUrl {
         }
         let (address, query) = text.split_once('?').unwrap_or((text, ""));
         let (mut rest, mut schema, mut mode, mut roots) = (Vec::new(), SCHEMA.to_owned(), None, None);
+        let mut listen = None;
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
             let decoded = || decode(value).ok_or(UrlError("has a % that is not followed by two hex digits"));
@@ -117,6 +151,7 @@ impl FromStr for PostgresUrl {
                 "schema" => schema = decoded()?,
                 "sslmode" => mode = Some(decoded()?),
                 "sslrootcert" => roots = Some(PathBuf::from(decoded()?)),
+                "listen" => listen = Some(listen_at(&decoded()?)?),
                 // Always the one that takes writes.
                 "target_session_attrs" => {}
                 _ => rest.push(parameter),
@@ -130,7 +165,7 @@ impl FromStr for PostgresUrl {
         if config.get_hosts().is_empty() {
             return Err(UrlError("names no host"));
         }
-        let is_here = config.get_hosts().iter().all(is_loopback);
+        let is_here = is_here(&config, listen.as_ref());
         let tls = match (mode.as_deref(), roots) {
             (None, None) if is_here => None,
             (Some("disable"), _) => None,
@@ -147,16 +182,54 @@ impl FromStr for PostgresUrl {
             (Some(_), _) => return Err(UrlError("has an sslmode that is not verify-full or disable")),
         };
         config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
-        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        config.tcp_user_timeout(UNACKNOWLEDGED).keepalives_idle(Duration::from_secs(10));
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT);
         }
         if config.get_application_name().is_none() {
             config.application_name("onceseal");
         }
-        PostgresUrl { config, schema: String::new(), tls }.with_schema(&schema)
+        let said = config.clone();
+        set_up(&mut config, &said);
+        PostgresUrl { config, schema: String::new(), tls, listen }.with_schema(&schema)
     }
+}
+
+/// Hosts and ports as they stand in an address.
+fn listen_at(text: &str) -> Result<Listen, UrlError> {
+    const WRONG: UrlError = UrlError("has a listen that is not yes or host:port,host:port");
+    if text == "yes" {
+        return Ok(Listen::Here);
+    }
+    if text.is_empty() || text.contains(['@', '/', '?']) {
+        return Err(WRONG);
+    }
+    let hosts = format!("postgres://{text}").parse().map_err(|_| WRONG)?;
+    Ok(Listen::At(Box::new(hosts)))
+}
+
+/// What every connection has: always the server that takes writes, and signs of life;
+/// the rest as the address says.
+fn set_up(config: &mut tokio_postgres::Config, said: &tokio_postgres::Config) {
+    config.ssl_mode(said.get_ssl_mode());
+    if let Some(options) = said.get_options() {
+        config.options(options);
+    }
+    config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    config.tcp_user_timeout(UNACKNOWLEDGED).keepalives_idle(Duration::from_secs(10));
+    if let Some(timeout) = said.get_connect_timeout() {
+        config.connect_timeout(*timeout);
+    }
+    if let Some(name) = said.get_application_name() {
+        config.application_name(name);
+    }
+}
+
+fn is_here(config: &tokio_postgres::Config, listen: Option<&Listen>) -> bool {
+    let is_direct_here = match listen {
+        Some(Listen::At(hosts)) => hosts.get_hosts().iter().all(is_loopback),
+        Some(Listen::Here) | None => true,
+    };
+    is_direct_here && config.get_hosts().iter().all(is_loopback)
 }
 
 fn is_loopback(host: &Host) -> bool {
@@ -215,6 +288,26 @@ mod tests {
     }
 
     #[test]
+    fn the_server_itself_is_where_the_address_says() {
+        let direct = |listen: &str| {
+            let url = format!("postgres://u@pool:6432/app?schema=seal{listen}&sslmode=disable");
+            read(&url).expect("read").or_password("p").direct()
+        };
+        assert_eq!(direct(""), None);
+        let same = direct("&listen=yes").expect("the same");
+        assert_eq!((same.get_ports(), same.get_dbname()), (&[6432][..], Some("app")));
+        let beside = direct("&connect_timeout=7&listen=db-1:6000,[::1]:6001").expect("beside it");
+        let hosts = [Host::Tcp("db-1".to_owned()), Host::Tcp("::1".to_owned())];
+        assert_eq!((beside.get_hosts(), beside.get_ports()), (&hosts[..], &[6000, 6001][..]));
+        assert_eq!((beside.get_user(), beside.get_password()), (Some("u"), Some(&b"p"[..])));
+        assert_eq!((beside.get_dbname(), beside.get_ssl_mode()), (Some("app"), SslMode::Disable));
+        assert_eq!(beside.get_connect_timeout(), Some(&Duration::from_secs(7)));
+        assert_eq!(beside.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+        let (with, without) = ("postgres://u@db/a?listen=yes", "postgres://u@db/a");
+        assert_eq!(read(with).map(|url| url.identity()), read(without).map(|url| url.identity()));
+    }
+
+    #[test]
     fn what_leaves_this_machine_is_encrypted_unless_somebody_says_otherwise() {
         let tls = |text: &str| read(text).map(|url| url.tls);
         assert_eq!(tls("postgres://u@127.0.0.1/a"), Ok(None));
@@ -224,6 +317,8 @@ mod tests {
         assert_eq!(tls("postgres://u@db/a?sslmode=disable"), Ok(None));
         let file = Ok(Some(Roots::File(PathBuf::from("/etc/ca.pem"))));
         assert_eq!(tls("postgres://u@db/a?sslmode=verify-full&sslrootcert=%2Fetc%2Fca.pem"), file);
+        // Also what is only listened to.
+        assert_eq!(tls("postgres://u@127.0.0.1:6432/a?listen=db"), Ok(Some(Roots::System)));
         for mode in ["prefer", "allow", "verify-ca", "of course"] {
             assert!(tls(&format!("postgres://u@db/a?sslmode={mode}")).is_err(), "{mode}");
         }
@@ -240,6 +335,10 @@ mod tests {
             "postgres://u:secret@db/a?sslmode=prefer",
             "postgres://u:secret@db/a?unheard=of",
             "postgres:///a",
+            "postgres://u:secret@db/a?listen=no/where",
+            "postgres://u:secret@db/a?listen=other:secret@db",
+            "postgres://u:secret@db/a?listen=db:port",
+            "postgres://u:secret@db/a?listen",
         ] {
             let error = read(text).map(drop).expect_err(text).to_string();
             assert!(!error.contains("secret") && error.starts_with("the address"), "{error}");

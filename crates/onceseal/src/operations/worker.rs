@@ -89,7 +89,7 @@ impl Worker {
     }
 
     /// Looks so often for what other processes have dispatched: every 500 ms
-    /// unless said.
+    /// unless said, and sooner where a server tells of commits.
     pub fn look_every(mut self, pause: Duration) -> Worker {
         self.look_every = pause;
         self
@@ -168,8 +168,11 @@ impl Worker {
             Ok(())
         };
         control.aside(tidy).await?;
+        let hints = control.store().hints();
+        let mut heard = 0;
         loop {
             if running.len() < self.at_once && shift.ahead.is_empty() {
+                heard = hints.count();
                 shift.look().await?;
             }
             while running.len() < self.at_once
@@ -198,6 +201,7 @@ impl Worker {
                     }
                 }
                 () = control.inner.outbox.notified(), if room => {}
+                () = hints.beyond(heard), if room => {}
                 () = tokio::time::sleep(self.look_every), if room => {}
             }
         }

@@ -13,13 +13,14 @@ use onceseal::runs::{Blocking, InTheWay, RunFilter, Stand};
 use super::history::{line, rendered};
 use super::show::{cells, holder};
 use super::{Which, opened, parts, unknown};
-use crate::command::events::follow;
+use crate::command::events::{follow, heard, pause};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::table::Table;
 use crate::text::{counted, shown};
 
-/// How often a run or the picture of all is looked at anew.
+/// How often a run or the picture of all is looked at anew, where no server tells
+/// that it is time.
 const PAUSE: Duration = Duration::from_millis(500);
 /// So many fit on no screen.
 const MOST: usize = 200;
@@ -49,6 +50,7 @@ fn one(context: &Context, which: &Which) -> Result<(), CliError> {
     let (control, id) = opened(context, which)?;
     let (mut history, mut told) = (control.run_history(id), Told::default());
     loop {
+        let heard = heard(Some(&control));
         // Looked at first: what is recorded after it is told in the next round.
         let ended = control.run(id)?.ok_or_else(unknown)?.row.terminal;
         let page = history.more(256)?;
@@ -61,7 +63,7 @@ fn one(context: &Context, which: &Which) -> Result<(), CliError> {
         told.tell(context, &control, id)?;
         match (page.is_empty(), ended) {
             (true, true) => return Ok(()),
-            (true, false) => std::thread::sleep(PAUSE),
+            (true, false) => pause(Some(&control), heard, PAUSE),
             (false, _) => {}
         }
     }
@@ -136,16 +138,21 @@ fn tail(context: &Context, after: Option<u64>) -> Result<(), CliError> {
 /// A table of those that live, drawn again and again.
 fn picture(context: &Context) -> Result<(), CliError> {
     let filter = RunFilter { stand: Some(Stand::Living), newest_first: true, ..RunFilter::default() };
+    let mut control = None;
     loop {
+        if control.is_none() {
+            control = context.read()?;
+        }
+        let heard = heard(control.as_ref());
         let mut table = Table::new(&[
             "RUN", "KIND", "CHANGE", "STATE", "CODE", "AGE", "CHANGED", "HELD", "TASKS", "BLOCKED",
         ]);
         let mut count = 0;
-        if let Some(control) = context.read()? {
+        if let Some(control) = &control {
             let now = control.store().now();
             for (id, row) in control.list_runs(&filter, MOST)?.items {
-                let mut cells = cells(id, &row, holder(&control, id)?, now);
-                cells.extend(parts::cells(&control, id)?);
+                let mut cells = cells(id, &row, holder(control, id)?, now);
+                cells.extend(parts::cells(control, id)?);
                 table.row(cells);
                 count += 1;
             }
@@ -153,6 +160,6 @@ fn picture(context: &Context) -> Result<(), CliError> {
         let living = counted(count, "living run");
         context.out.clear()?;
         context.out.text(&format!("{}{living}; Ctrl-C ends\n", table.render()))?;
-        std::thread::sleep(PAUSE * 2);
+        pause(control.as_ref(), heard, PAUSE * 2);
     }
 }
