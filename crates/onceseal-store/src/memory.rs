@@ -16,7 +16,7 @@ use onceseal_core::view::{Loaded, Range};
 use crate::backend::{Backend, Changes, Fault, Loader, Work};
 use crate::clock::Clock;
 use crate::error::StoreError;
-use crate::read::{Counts, Hit, Page, Readers, Snapshot, StoredEvent};
+use crate::read::{Counts, Hit, Page, Readers, Rows, Snapshot, StoredEvent};
 use crate::time::BatchClock;
 
 /// What is kept.
@@ -226,11 +226,25 @@ impl Readers for Memory {
 /// The state at one moment.
 struct Picture(Arc<Kept>);
 
-impl Snapshot for Picture {
+impl Rows for Picture {
     fn stream(&self, stream: &StreamId) -> Result<Loaded, StoreError> {
         Ok(self.0.stream(stream))
     }
 
+    fn payload(&self, stream: &StreamId, sequence: u64) -> Result<Option<Payload>, StoreError> {
+        Ok(self.0.payloads.get(&(*stream, sequence)).cloned())
+    }
+
+    fn own(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.0.own.get(key).cloned())
+    }
+
+    fn keys(&self, page: &Page) -> Result<Vec<Hit>, StoreError> {
+        Ok(self.0.keys(page))
+    }
+}
+
+impl Snapshot for Picture {
     fn events(&self, stream: &StreamId, from: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
         let places = self.0.streams.get(stream).map(Vec::as_slice).unwrap_or_default();
         let skip = usize::try_from(from.saturating_sub(1)).unwrap_or(usize::MAX);
@@ -244,18 +258,6 @@ impl Snapshot for Picture {
 
     fn newest(&self) -> Result<u64, StoreError> {
         Ok(self.0.log.len() as u64)
-    }
-
-    fn payload(&self, stream: &StreamId, sequence: u64) -> Result<Option<Payload>, StoreError> {
-        Ok(self.0.payloads.get(&(*stream, sequence)).cloned())
-    }
-
-    fn own(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self.0.own.get(key).cloned())
-    }
-
-    fn keys(&self, page: &Page) -> Result<Vec<Hit>, StoreError> {
-        Ok(self.0.keys(page))
     }
 
     fn streams(&self, after: Option<&StreamId>, limit: usize) -> Result<Vec<StreamId>, StoreError> {

@@ -73,32 +73,14 @@ pub struct Hit {
     pub sequence: u64,
 }
 
-/// A consistent picture of the store, held at most for one page or one stream:
-/// it keeps the write-ahead log from being recycled.
-pub trait Snapshot: Raw {
+/// A consistent picture of rows, keys and texts. It says nothing of the log, and so
+/// waits for nobody who gives the log its order.
+pub trait Rows {
     /// A stream's row.
     ///
     /// # Errors
     /// The store cannot be read.
     fn stream(&self, stream: &StreamId) -> Result<Loaded, StoreError>;
-
-    /// A stream's events from `from` on, oldest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    fn events(&self, stream: &StreamId, from: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError>;
-
-    /// Events after a position of the log, oldest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    fn log(&self, after: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError>;
-
-    /// The newest position of the tenant's log; 0 if it is empty.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    fn newest(&self) -> Result<u64, StoreError>;
 
     /// The text kept beside an event.
     ///
@@ -117,6 +99,28 @@ pub trait Snapshot: Raw {
     /// # Errors
     /// The store cannot be read.
     fn keys(&self, page: &Page) -> Result<Vec<Hit>, StoreError>;
+}
+
+/// A consistent picture of the store, held at most for one page or one stream:
+/// it keeps the write-ahead log from being recycled.
+pub trait Snapshot: Rows + Raw {
+    /// A stream's events from `from` on, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn events(&self, stream: &StreamId, from: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError>;
+
+    /// Events after a position of the log, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn log(&self, after: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError>;
+
+    /// The newest position of the tenant's log; 0 if it is empty.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn newest(&self) -> Result<u64, StoreError>;
 
     /// Streams of the tenant after one, in a fixed order, for whoever visits all.
     ///
@@ -150,6 +154,14 @@ pub trait Readers: Send + Sync {
     /// # Errors
     /// The store cannot be read.
     fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, StoreError>;
+
+    /// The same of what is not about the log, which may be less to ask for.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn rows(&self) -> Result<Box<dyn Rows + '_>, StoreError> {
+        Ok(self.snapshot()?)
+    }
 
     /// One sentence for each setting that protects and is not as it has to be.
     ///
@@ -187,18 +199,18 @@ pub fn row_of(loaded: Loaded) -> Option<Stored> {
 ///
 /// # Errors
 /// `corrupt` if its text is not what its hash says, `erased` if there is none.
-pub fn policy(snapshot: &dyn Snapshot, hash: Hash) -> Result<Option<Arc<ActivePolicy>>, StoreError> {
-    let Some(hit) = activation(snapshot, Index::PolicyText, hash)? else { return Ok(None) };
-    policy_of(snapshot, &hit.stream, hit.sequence, hash).map(Some)
+pub fn policy(rows: &dyn Rows, hash: Hash) -> Result<Option<Arc<ActivePolicy>>, StoreError> {
+    let Some(hit) = activation(rows, Index::PolicyText, hash)? else { return Ok(None) };
+    policy_of(rows, &hit.stream, hit.sequence, hash).map(Some)
 }
 
 /// The contract of this digest, if it ever was active, as a snapshot has it.
 ///
 /// # Errors
 /// As [`policy`].
-pub fn tool(snapshot: &dyn Snapshot, digest: Hash) -> Result<Option<Tool>, StoreError> {
-    let Some(hit) = activation(snapshot, Index::ToolText, digest)? else { return Ok(None) };
-    let payload = snapshot.payload(&hit.stream, hit.sequence)?;
+pub fn tool(rows: &dyn Rows, digest: Hash) -> Result<Option<Tool>, StoreError> {
+    let Some(hit) = activation(rows, Index::ToolText, digest)? else { return Ok(None) };
+    let payload = rows.payload(&hit.stream, hit.sequence)?;
     let tool = Tool::restore(&payload.ok_or_else(|| StoreError::new(Code::Erased))?.text)?;
     if tool.digest == digest { Ok(Some(tool)) } else { Err(StoreError::new(Code::Corrupt)) }
 }
@@ -208,28 +220,28 @@ pub fn tool(snapshot: &dyn Snapshot, digest: Hash) -> Result<Option<Tool>, Store
 ///
 /// # Errors
 /// As [`policy`].
-pub fn definition(snapshot: &dyn Snapshot, digest: Hash) -> Result<Option<Definition>, StoreError> {
-    let Some(hit) = activation(snapshot, Index::DefinitionText, digest)? else { return Ok(None) };
-    let payload = snapshot.payload(&hit.stream, hit.sequence)?;
+pub fn definition(rows: &dyn Rows, digest: Hash) -> Result<Option<Definition>, StoreError> {
+    let Some(hit) = activation(rows, Index::DefinitionText, digest)? else { return Ok(None) };
+    let payload = rows.payload(&hit.stream, hit.sequence)?;
     let definition = Definition::restore(&payload.ok_or_else(|| StoreError::new(Code::Erased))?.text)?;
     if definition.digest() == digest { Ok(Some(definition)) } else { Err(StoreError::new(Code::Corrupt)) }
 }
 
 /// The newest event that activated what has this hash.
-fn activation(snapshot: &dyn Snapshot, index: Index, hash: Hash) -> Result<Option<Hit>, StoreError> {
+fn activation(rows: &dyn Rows, index: Index, hash: Hash) -> Result<Option<Hit>, StoreError> {
     let Key { index, bytes } = Key::of(index, &[&hash.0]);
     let page = Page { index, from: bytes.clone(), to: bytes, after: None, newest_first: true, limit: 1 };
-    Ok(snapshot.keys(&page)?.into_iter().next())
+    Ok(rows.keys(&page)?.into_iter().next())
 }
 
 /// The text beside an activation, compiled again and held against its hash.
 pub(crate) fn policy_of(
-    snapshot: &dyn Snapshot,
+    rows: &dyn Rows,
     stream: &StreamId,
     sequence: u64,
     hash: Hash,
 ) -> Result<Arc<ActivePolicy>, StoreError> {
-    let payload = snapshot.payload(stream, sequence)?.ok_or_else(|| StoreError::new(Code::Erased))?;
+    let payload = rows.payload(stream, sequence)?.ok_or_else(|| StoreError::new(Code::Erased))?;
     let policy = ActivePolicy::restore(&payload.text)?;
     if policy.hash == hash { Ok(Arc::new(policy)) } else { Err(StoreError::new(Code::Corrupt)) }
 }

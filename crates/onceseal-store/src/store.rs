@@ -26,7 +26,7 @@ use crate::parts::{Options, Parts, ReadingParts, fill};
 #[cfg(feature = "postgres")]
 use crate::postgres::PostgresUrl;
 use crate::queue::Ticket;
-use crate::read::{self, Readers, Snapshot};
+use crate::read::{self, Readers, Rows, Snapshot};
 use crate::sweeps::Sweeps;
 use crate::writer::{Unwritten, Writer};
 
@@ -241,7 +241,7 @@ impl Store {
     /// # Errors
     /// The store is closed or cannot be read.
     pub fn own_row(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        self.read(|snapshot| snapshot.own(key))
+        self.read_rows(|rows| rows.own(key))
     }
 
     /// Reads a consistent picture; `with` should be short, since it keeps the
@@ -259,6 +259,21 @@ impl Store {
         with(self.readers.snapshot()?.as_ref())
     }
 
+    /// Reads rows, keys and texts, a consistent picture as well: on a server it waits
+    /// for nobody, while [`Store::read`] sees to it that what is committed is in the log.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn read_rows<T>(
+        &self,
+        with: impl FnOnce(&dyn Rows) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(StoreError::new(Code::StoreClosed));
+        }
+        with(self.readers.rows()?.as_ref())
+    }
+
     /// The policy that is active now; `None` if none ever was.
     ///
     /// # Errors
@@ -266,13 +281,13 @@ impl Store {
     /// says, `erased` if there is no text.
     pub fn active_policy(&self) -> Result<Option<Arc<ActivePolicy>>, StoreError> {
         let stream = self.tenant.policy();
-        self.read(|snapshot| match snapshot.stream(&stream)? {
+        self.read_rows(|rows| match rows.stream(&stream)? {
             Loaded::Absent => Ok(None),
             Loaded::Unreadable => Err(StoreError::new(Code::Corrupt)),
             // Every event of this stream is an activation, the newest of them the active one.
             Loaded::Row(stored) => match &stored.row {
                 Row::Policy(row) => {
-                    read::policy_of(snapshot, &stream, stored.head.sequence, row.active).map(Some)
+                    read::policy_of(rows, &stream, stored.head.sequence, row.active).map(Some)
                 }
                 _ => Err(StoreError::new(Code::Corrupt)),
             },
@@ -284,7 +299,7 @@ impl Store {
     /// # Errors
     /// As [`Store::active_policy`].
     pub fn policy(&self, hash: Hash) -> Result<Option<Arc<ActivePolicy>>, StoreError> {
-        self.read(|snapshot| read::policy(snapshot, hash))
+        self.read_rows(|rows| read::policy(rows, hash))
     }
 
     /// The contract of this digest, if it ever was active.
@@ -292,7 +307,7 @@ impl Store {
     /// # Errors
     /// As [`Store::active_policy`].
     pub fn tool(&self, digest: Hash) -> Result<Option<Tool>, StoreError> {
-        self.read(|snapshot| read::tool(snapshot, digest))
+        self.read_rows(|rows| read::tool(rows, digest))
     }
 
     /// Runs `sweep` if no other process is sweeping now.

@@ -269,7 +269,8 @@ impl Control {
         let key = status_key(status_ref);
         let (from, to) = (key.bytes.clone(), key.bytes);
         let page = Page { index: key.index, from, to, after: None, newest_first: false, limit: 1 };
-        let found = self.aside(move |control| Ok(control.store().read(|snapshot| snapshot.keys(&page))?));
+        let found =
+            self.aside(move |control| Ok(control.store().read_rows(|snapshot| snapshot.keys(&page))?));
         match found.await?.first() {
             Some(hit) => Ok(ActionId(hit.stream.name)),
             None => Err(refused(Code::OperationUnknown.into())),

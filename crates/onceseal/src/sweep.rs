@@ -94,7 +94,7 @@ impl Rounds {
     fn sweep(&mut self, store: &Store) -> Result<usize, StoreError> {
         let (policy, now) = (store.tenant().policy(), moment(store.now()).to_vec());
         let due = page(Index::Due, Vec::new(), now.clone());
-        let (is_due, active) = store.read(|snapshot| {
+        let (is_due, active) = store.read_rows(|snapshot| {
             let is_due = !snapshot.keys(&Page { limit: 1, ..due })?.is_empty();
             let active = match row_of(snapshot.stream(&policy)?).map(|stored| stored.row) {
                 Some(Row::Policy(row)) => Some(row.active),
@@ -141,7 +141,7 @@ struct Lapsed {
 fn lapse(store: &Store, mut page: Page) -> Result<Lapsed, StoreError> {
     let mut lapsed = Lapsed::default();
     loop {
-        let found = store.read(|snapshot| snapshot.keys(&page))?;
+        let found = store.read_rows(|snapshot| snapshot.keys(&page))?;
         let submitted: Result<Vec<Ticket>, StoreError> =
             found.iter().map(|hit| store.submit(Command::Lapse(hit.stream))).collect();
         for answer in submitted?.into_iter().map(Ticket::wait) {

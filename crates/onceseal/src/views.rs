@@ -220,7 +220,7 @@ impl Control {
     /// `erased`, or `corrupt` if they are not what was recorded.
     pub fn arguments(&self, id: ActionId) -> Result<Object, Error> {
         let stream = StreamId::action(id);
-        let payload = self.store().read(|snapshot| snapshot.payload(&stream, 1))?;
+        let payload = self.store().read_rows(|snapshot| snapshot.payload(&stream, 1))?;
         let payload = payload.ok_or_else(|| StoreError::new(Code::Erased))?;
         let proposal = self.action_row(id)?.and_then(|row| row.private.proposal);
         if proposal.is_some_and(|proposal| proposal.arguments != payload.hash()) {
@@ -238,7 +238,7 @@ impl Control {
     /// `corrupt` if it does not decode.
     pub fn stored_value(&self, stored: Option<(StreamId, u64)>) -> Result<Option<Value>, Error> {
         let Some((stream, sequence)) = stored else { return Ok(None) };
-        let payload = self.store().read(|snapshot| snapshot.payload(&stream, sequence))?;
+        let payload = self.store().read_rows(|snapshot| snapshot.payload(&stream, sequence))?;
         let Some(payload) = payload else { return Ok(None) };
         let value = json::read_canonical(&payload.text, &Limits::DATA);
         value.map(Some).map_err(|_| StoreError::new(Code::Corrupt).into())
@@ -262,7 +262,7 @@ impl Control {
     }
 
     pub(crate) fn row(&self, stream: &StreamId) -> Result<Option<Row>, Error> {
-        let loaded = self.store().read(|snapshot| snapshot.stream(stream))?;
+        let loaded = self.store().read_rows(|snapshot| snapshot.stream(stream))?;
         if loaded == Loaded::Unreadable {
             return Err(StoreError::new(Code::Corrupt).into());
         }

@@ -165,7 +165,7 @@ impl Watch {
             let changed = notify.notified();
             let store = self.store.clone();
             let row = blocking(move || -> Result<Option<Row>, StoreError> {
-                store.read(|snapshot| Ok(row_of(snapshot.stream(&stream)?).map(|stored| stored.row)))
+                store.read_rows(|snapshot| Ok(row_of(snapshot.stream(&stream)?).map(|stored| stored.row)))
             });
             let ends = match look(row.await?) {
                 Look::Done => return Ok(true),

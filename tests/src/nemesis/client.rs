@@ -215,7 +215,7 @@ impl Client<'_> {
 
     fn read(&mut self, effect: String, stream: StreamId) {
         let invoked = self.now();
-        let found = self.store.read(|snapshot| Ok(row_of(snapshot.stream(&stream)?)));
+        let found = self.store.read_rows(|rows| Ok(row_of(rows.stream(&stream)?)));
         let is = match found {
             Ok(None) => None,
             Ok(Some(Stored { row: Row::Effect(row), .. })) => Some((row.state, row.fence)),

@@ -234,7 +234,7 @@ pub(crate) fn to_resolve(error: CliError, key: &str) -> CliError {
 /// The key of the effect that a refusal is about. A store that cannot say
 /// leaves it out: the refusal stands without it.
 fn key_of(control: &Control, now: &EffectNow, action: Option<ActionId>) -> Option<String> {
-    let row = control.store().read(|snapshot| Ok(row_of(snapshot.stream(&now.stream)?))).ok().flatten();
+    let row = control.store().read_rows(|snapshot| Ok(row_of(snapshot.stream(&now.stream)?))).ok().flatten();
     match row.map(|stored| stored.row) {
         Some(Row::Effect(row)) => row.private.key,
         _ => action.and_then(|id| effect_key(control, id)),

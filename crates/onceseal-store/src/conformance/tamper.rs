@@ -10,7 +10,7 @@ use onceseal_core::view::{Loaded, Range};
 use crate::backend::{Backend, Changes, Fault, Loader, Needs, Work};
 use crate::error::StoreError;
 use crate::raw::{Entry, Raw, RawKey, Wholes};
-use crate::read::{Counts, Hit, Page, Readers, Snapshot, StoredEvent};
+use crate::read::{Counts, Hit, Page, Readers, Rows, Snapshot, StoredEvent};
 
 /// Keys and the streams they lead to.
 pub type Found = Vec<(Vec<u8>, StreamId)>;
@@ -244,21 +244,9 @@ impl Raw for DistortedSnapshot<'_> {
     }
 }
 
-impl Snapshot for DistortedSnapshot<'_> {
+impl Rows for DistortedSnapshot<'_> {
     fn stream(&self, stream: &StreamId) -> Result<Loaded, StoreError> {
         self.distort.stream(stream, self.snapshot.stream(stream)?)
-    }
-
-    fn events(&self, stream: &StreamId, from: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
-        self.distort.events(self.snapshot.events(stream, from, limit)?)
-    }
-
-    fn log(&self, after: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
-        self.distort.log(after, self.snapshot.log(after, limit)?)
-    }
-
-    fn newest(&self) -> Result<u64, StoreError> {
-        Ok(self.distort.newest(self.snapshot.newest()?))
     }
 
     fn payload(&self, stream: &StreamId, sequence: u64) -> Result<Option<Payload>, StoreError> {
@@ -272,6 +260,20 @@ impl Snapshot for DistortedSnapshot<'_> {
     fn keys(&self, page: &Page) -> Result<Vec<Hit>, StoreError> {
         let asked = self.distort.asked(page);
         self.distort.hits(page, self.snapshot.keys(&asked)?)
+    }
+}
+
+impl Snapshot for DistortedSnapshot<'_> {
+    fn events(&self, stream: &StreamId, from: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
+        self.distort.events(self.snapshot.events(stream, from, limit)?)
+    }
+
+    fn log(&self, after: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
+        self.distort.log(after, self.snapshot.log(after, limit)?)
+    }
+
+    fn newest(&self) -> Result<u64, StoreError> {
+        Ok(self.distort.newest(self.snapshot.newest()?))
     }
 
     fn streams(&self, after: Option<&StreamId>, limit: usize) -> Result<Vec<StreamId>, StoreError> {

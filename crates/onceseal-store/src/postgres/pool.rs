@@ -1,8 +1,11 @@
 //! Connections that read.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::join;
+use onceseal_core::code::Code;
 use tokio_postgres::types::Type;
 
 use super::connect::Connector;
@@ -15,10 +18,21 @@ use super::sequencer::sequence;
 use super::server::Failover;
 use super::statements::{BEGIN_READING, Statements};
 use crate::error::StoreError;
-use crate::read::{Readers, Snapshot};
+use crate::read::{Readers, Rows, Snapshot};
 
-/// Idle connections kept; more are made when needed and closed after use.
-const IDLE: usize = 2;
+/// So many read at once; others wait, so that few connections are enough.
+const READERS: usize = 3;
+/// How long they wait.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a picture is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Looks {
+    /// All that is committed is to be in the log.
+    AtLog,
+    /// Where it is in the log makes no difference.
+    AtRows,
+}
 
 /// Connections of one tenant that only read.
 pub(crate) struct Pool {
@@ -27,6 +41,28 @@ pub(crate) struct Pool {
     /// The locks of whoever gives the log its order.
     numbers: [i64; 2],
     idle: Mutex<Idle>,
+    /// How many read now.
+    reading: Mutex<usize>,
+    ended: Condvar,
+    sequencing: Sequencing,
+}
+
+/// One reader at a time sees to the log, for all that came before it began.
+#[derive(Default)]
+struct Sequencing {
+    asked: AtomicU64,
+    /// Whoever asked up to here has been served.
+    served: Mutex<u64>,
+}
+
+/// That one may read.
+pub(super) struct Turn<'a>(&'a Pool);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.0.reading() -= 1;
+        self.0.ended.notify_one();
+    }
 }
 
 #[derive(Default)]
@@ -39,11 +75,36 @@ impl Pool {
     pub(crate) fn new(connector: Connector, (tenant, tenant_id): (i32, [u8; 16])) -> Pool {
         let schema = connector.url.schema.as_str();
         let numbers = [of_schema(schema), Numbers::new(schema, tenant_id).sequencer()];
-        Pool { connector, tenant, numbers, idle: Mutex::default() }
+        Pool {
+            connector,
+            tenant,
+            numbers,
+            idle: Mutex::default(),
+            reading: Mutex::default(),
+            ended: Condvar::new(),
+            sequencing: Sequencing::default(),
+        }
     }
 
     fn idle(&self) -> MutexGuard<'_, Idle> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reading(&self) -> MutexGuard<'_, usize> {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until fewer read than may.
+    fn turn(&self) -> Result<Turn<'_>, StoreError> {
+        let is_full = |reading: &mut usize| *reading >= READERS;
+        let waited = self.ended.wait_timeout_while(self.reading(), PATIENCE, is_full);
+        let (mut reading, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        if waited.timed_out() {
+            return Err(StoreError::with(Code::StoreBusy, "too many read at once"));
+        }
+        *reading += 1;
+        drop(reading);
+        Ok(Turn(self))
     }
 
     pub(super) fn schema(&self) -> &str {
@@ -66,36 +127,65 @@ impl Pool {
 
     pub(super) fn give_back(&self, link: Link) {
         let mut idle = self.idle();
-        if !idle.closed && idle.links.len() < IDLE && !link.is_closed() {
+        if !idle.closed && idle.links.len() < READERS && !link.is_closed() {
             idle.links.push(link);
         }
     }
 
     /// A picture, on a connection that may have been idle for long. A server that was
     /// started again has forgotten the connection, which is no fault.
-    fn open(&self) -> Result<PostgresSnapshot<'_>, Failure> {
+    fn open(&self, looks: Looks) -> Result<Link, Failure> {
         let link = self.link()?;
-        if self.begin(&link)? {
+        if self.begin(&link, looks)? {
             // Somebody has committed what is not in the log, and may never look at it
             // again. It stays so where somebody keeps the sequencer's lock for long, and
             // for whoever may not write.
             link.wait(link.run("ROLLBACK"))?;
-            match link.wait(sequence(&link, self.tenant, self.numbers)) {
+            match self.sequence(&link) {
                 Err(Failure::Lost(why)) => return Err(Failure::Lost(why)),
-                Ok(()) | Err(_) => self.begin(&link)?,
+                Ok(()) | Err(_) => self.begin(&link, looks)?,
             };
         }
-        Ok(PostgresSnapshot::new(self, link, self.tenant))
+        Ok(link)
     }
 
-    /// Takes a picture; says whether something in it is not in the log yet.
-    fn begin(&self, link: &Link) -> Result<bool, Failure> {
+    /// Appends what is not in the log; one for all that wait.
+    fn sequence(&self, link: &Link) -> Result<(), Failure> {
+        let Sequencing { asked, served } = &self.sequencing;
+        let own = asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut served = served.lock().unwrap_or_else(PoisonError::into_inner);
+        if *served >= own {
+            return Ok(());
+        }
+        let up_to = asked.load(Ordering::Relaxed);
+        link.wait(sequence(link, self.tenant, self.numbers))?;
+        *served = up_to;
+        Ok(())
+    }
+
+    fn snapshot_that(&self, looks: Looks) -> Result<PostgresSnapshot<'_>, StoreError> {
+        let turn = self.turn()?;
+        let opened = match self.open(looks) {
+            Err(Failure::Lost(_) | Failure::Again(_) | Failure::Locked | Failure::Full | Failure::Stale) => {
+                self.open(looks)
+            }
+            opened => opened,
+        };
+        Ok(PostgresSnapshot::new(self, turn, opened.map_err(Failure::told)?, self.tenant))
+    }
+
+    /// Takes a picture; says whether something is missing in the log that is looked at.
+    fn begin(&self, link: &Link, looks: Looks) -> Result<bool, Failure> {
+        let at_log = looks == Looks::AtLog;
         let one: [Parameter<'_>; 2] = [(&self.tenant, Type::INT4), (&1_i64, Type::INT8)];
         link.wait(async {
             link.run(BEGIN_READING).await?;
             // The first statement takes it.
-            let (rows, left) =
-                join(link.rows(&link.sql.migrations, &[]), link.rows(&link.sql.unsequenced, &one)).await;
+            let (rows, left) = join(
+                link.rows(&link.sql.migrations, &[]),
+                link.rows_for(at_log, &link.sql.unsequenced, &one),
+            )
+            .await;
             let version =
                 rows?.last().map_or(Ok(0), |row| crate::columns::integer(row, 0, "schema_migrations.id"))?;
             schema::check_version(version, schema::version(self.connector.migrations))?;
@@ -106,13 +196,11 @@ impl Pool {
 
 impl Readers for Arc<Pool> {
     fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, StoreError> {
-        let opened = match self.open() {
-            Err(Failure::Lost(_) | Failure::Again(_) | Failure::Locked | Failure::Full | Failure::Stale) => {
-                self.open()
-            }
-            opened => opened,
-        };
-        Ok(Box::new(opened.map_err(Failure::told)?))
+        Ok(Box::new(self.snapshot_that(Looks::AtLog)?))
+    }
+
+    fn rows(&self) -> Result<Box<dyn Rows + '_>, StoreError> {
+        Ok(Box::new(self.snapshot_that(Looks::AtRows)?))
     }
 
     fn unsafe_settings(&self) -> Result<Vec<String>, StoreError> {

@@ -11,19 +11,21 @@ use tokio_postgres::types::Type;
 
 use super::failure::Failure;
 use super::link::{Link, Parameter};
-use super::pool::Pool;
+use super::pool::{Pool, Turn};
 use super::schema;
 use super::statements::BYTES;
 use crate::columns::{self, Columns, integer};
 use crate::error::StoreError;
 use crate::raw::Misshapen;
-use crate::read::{Counts, Hit, Page, Snapshot, StoredEvent};
+use crate::read::{Counts, Hit, Page, Rows, Snapshot, StoredEvent};
 
 /// A transaction that only reads.
 pub(super) struct PostgresSnapshot<'a> {
     pool: &'a Pool,
     link: Option<Link>,
     tenant: i32,
+    /// Given up last, after the connection.
+    _turn: Turn<'a>,
 }
 
 impl Drop for PostgresSnapshot<'_> {
@@ -37,8 +39,8 @@ impl Drop for PostgresSnapshot<'_> {
 }
 
 impl<'a> PostgresSnapshot<'a> {
-    pub(super) fn new(pool: &'a Pool, link: Link, tenant: i32) -> PostgresSnapshot<'a> {
-        PostgresSnapshot { pool, link: Some(link), tenant }
+    pub(super) fn new(pool: &'a Pool, turn: Turn<'a>, link: Link, tenant: i32) -> PostgresSnapshot<'a> {
+        PostgresSnapshot { pool, link: Some(link), tenant, _turn: turn }
     }
 
     fn link(&self) -> Result<&Link, StoreError> {
@@ -74,30 +76,10 @@ fn events(rows: &[Row]) -> Result<Vec<StoredEvent>, StoreError> {
     Ok(rows.iter().map(columns::event).collect::<Result<_, Misshapen>>()?)
 }
 
-impl Snapshot for PostgresSnapshot<'_> {
+impl Rows for PostgresSnapshot<'_> {
     fn stream(&self, stream: &StreamId) -> Result<Loaded, StoreError> {
         let rows = self.rows_of(&self.link()?.sql.stream, stream, &[])?;
         Ok(rows.first().map_or(Loaded::Absent, |row| columns::loaded(stream.kind, row, 0)))
-    }
-
-    fn events(&self, stream: &StreamId, from: u64, most: usize) -> Result<Vec<StoredEvent>, StoreError> {
-        let (from, most) = (far(from), limit(most));
-        events(&self.rows_of(
-            &self.link()?.sql.events,
-            stream,
-            &[(&from, Type::INT8), (&most, Type::INT8)],
-        )?)
-    }
-
-    fn log(&self, after: u64, most: usize) -> Result<Vec<StoredEvent>, StoreError> {
-        let (after, most) = (far(after), limit(most));
-        events(&self.rows(&self.link()?.sql.log, &[(&after, Type::INT8), (&most, Type::INT8)])?)
-    }
-
-    fn newest(&self) -> Result<u64, StoreError> {
-        let rows = self.rows(&self.link()?.sql.newest, &[])?;
-        let newest = rows.first().map_or(Ok(0), |row| integer(row, 0, "log.position"))?;
-        Ok(newest.unsigned_abs())
     }
 
     fn payload(&self, stream: &StreamId, sequence: u64) -> Result<Option<Payload>, StoreError> {
@@ -141,6 +123,28 @@ impl Snapshot for PostgresSnapshot<'_> {
             Ok(Hit { key, stream: columns::stream_id(row, 1, 2)?, sequence })
         };
         Ok(self.rows(sql, &parameters)?.iter().map(hit).collect::<Result<_, Misshapen>>()?)
+    }
+}
+
+impl Snapshot for PostgresSnapshot<'_> {
+    fn events(&self, stream: &StreamId, from: u64, most: usize) -> Result<Vec<StoredEvent>, StoreError> {
+        let (from, most) = (far(from), limit(most));
+        events(&self.rows_of(
+            &self.link()?.sql.events,
+            stream,
+            &[(&from, Type::INT8), (&most, Type::INT8)],
+        )?)
+    }
+
+    fn log(&self, after: u64, most: usize) -> Result<Vec<StoredEvent>, StoreError> {
+        let (after, most) = (far(after), limit(most));
+        events(&self.rows(&self.link()?.sql.log, &[(&after, Type::INT8), (&most, Type::INT8)])?)
+    }
+
+    fn newest(&self) -> Result<u64, StoreError> {
+        let rows = self.rows(&self.link()?.sql.newest, &[])?;
+        let newest = rows.first().map_or(Ok(0), |row| integer(row, 0, "log.position"))?;
+        Ok(newest.unsigned_abs())
     }
 
     fn streams(&self, after: Option<&StreamId>, most: usize) -> Result<Vec<StreamId>, StoreError> {

@@ -14,7 +14,7 @@ use super::open::{Connector, replaced, settings};
 use super::{schema, statements};
 use crate::columns;
 use crate::error::StoreError;
-use crate::read::{Counts, Hit, Page, Readers, Snapshot, StoredEvent};
+use crate::read::{Counts, Hit, Page, Readers, Rows, Snapshot, StoredEvent};
 
 /// Idle connections kept; more are made when needed and closed after use.
 const IDLE: usize = 4;
@@ -143,7 +143,7 @@ fn limit(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-impl Snapshot for SqliteSnapshot<'_> {
+impl Rows for SqliteSnapshot<'_> {
     fn stream(&self, stream: &StreamId) -> Result<Loaded, StoreError> {
         let mut statement = self.connection()?.prepare_cached(statements::STREAM)?;
         let mut found = statement.query((self.tenant, stream.kind.number(), stream.name))?;
@@ -151,23 +151,6 @@ impl Snapshot for SqliteSnapshot<'_> {
             Some(row) => Ok(columns::loaded(stream.kind, row, 1)),
             None => Ok(Loaded::Absent),
         }
-    }
-
-    fn events(&self, stream: &StreamId, from: u64, most: usize) -> Result<Vec<StoredEvent>, StoreError> {
-        let Some(id) = self.id(stream)? else { return Ok(Vec::new()) };
-        let from = i64::try_from(from).unwrap_or(i64::MAX);
-        self.events_of(statements::EVENTS, (id, from, limit(most)))
-    }
-
-    fn log(&self, after: u64, most: usize) -> Result<Vec<StoredEvent>, StoreError> {
-        let after = i64::try_from(after).unwrap_or(i64::MAX);
-        self.events_of(statements::LOG, (after, self.tenant, limit(most)))
-    }
-
-    fn newest(&self) -> Result<u64, StoreError> {
-        let mut statement = self.connection()?.prepare_cached(statements::NEWEST_OF_TENANT)?;
-        let found: Option<i64> = statement.query_row((self.tenant, i64::MAX), |row| row.get(0)).optional()?;
-        Ok(found.unwrap_or_default().unsigned_abs())
     }
 
     fn payload(&self, stream: &StreamId, sequence: u64) -> Result<Option<Payload>, StoreError> {
@@ -212,6 +195,25 @@ impl Snapshot for SqliteSnapshot<'_> {
             hits.push(Hit { key: row.get(0)?, stream: columns::stream_id(row, 1, 2)?, sequence });
         }
         Ok(hits)
+    }
+}
+
+impl Snapshot for SqliteSnapshot<'_> {
+    fn events(&self, stream: &StreamId, from: u64, most: usize) -> Result<Vec<StoredEvent>, StoreError> {
+        let Some(id) = self.id(stream)? else { return Ok(Vec::new()) };
+        let from = i64::try_from(from).unwrap_or(i64::MAX);
+        self.events_of(statements::EVENTS, (id, from, limit(most)))
+    }
+
+    fn log(&self, after: u64, most: usize) -> Result<Vec<StoredEvent>, StoreError> {
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        self.events_of(statements::LOG, (after, self.tenant, limit(most)))
+    }
+
+    fn newest(&self) -> Result<u64, StoreError> {
+        let mut statement = self.connection()?.prepare_cached(statements::NEWEST_OF_TENANT)?;
+        let found: Option<i64> = statement.query_row((self.tenant, i64::MAX), |row| row.get(0)).optional()?;
+        Ok(found.unwrap_or_default().unsigned_abs())
     }
 
     fn streams(&self, after: Option<&StreamId>, most: usize) -> Result<Vec<StreamId>, StoreError> {

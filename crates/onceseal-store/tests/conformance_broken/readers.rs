@@ -8,7 +8,7 @@ use onceseal_core::stream::StreamId;
 use onceseal_core::view::Loaded;
 use onceseal_store::conformance::tamper::{self, Distort};
 use onceseal_store::raw::{Entry, Raw, RawKey, Wholes};
-use onceseal_store::read::{Counts, Hit, Page, Readers, Snapshot, StoredEvent};
+use onceseal_store::read::{Counts, Hit, Page, Readers, Rows, Snapshot, StoredEvent};
 use onceseal_store::{Parts, StoreError};
 
 use crate::{Place, broken};
@@ -309,21 +309,9 @@ impl Raw for Moments<'_> {
     }
 }
 
-impl Snapshot for Moments<'_> {
+impl Rows for Moments<'_> {
     fn stream(&self, stream: &StreamId) -> Result<Loaded, StoreError> {
         self.0.snapshot()?.stream(stream)
-    }
-
-    fn events(&self, stream: &StreamId, from: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
-        self.0.snapshot()?.events(stream, from, limit)
-    }
-
-    fn log(&self, after: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
-        self.0.snapshot()?.log(after, limit)
-    }
-
-    fn newest(&self) -> Result<u64, StoreError> {
-        self.0.snapshot()?.newest()
     }
 
     fn payload(&self, stream: &StreamId, sequence: u64) -> Result<Option<Payload>, StoreError> {
@@ -336,6 +324,20 @@ impl Snapshot for Moments<'_> {
 
     fn keys(&self, page: &Page) -> Result<Vec<Hit>, StoreError> {
         self.0.snapshot()?.keys(page)
+    }
+}
+
+impl Snapshot for Moments<'_> {
+    fn events(&self, stream: &StreamId, from: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
+        self.0.snapshot()?.events(stream, from, limit)
+    }
+
+    fn log(&self, after: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
+        self.0.snapshot()?.log(after, limit)
+    }
+
+    fn newest(&self) -> Result<u64, StoreError> {
+        self.0.snapshot()?.newest()
     }
 
     fn streams(&self, after: Option<&StreamId>, limit: usize) -> Result<Vec<StreamId>, StoreError> {

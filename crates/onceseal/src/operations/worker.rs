@@ -276,7 +276,7 @@ impl Shift<'_> {
                     let (index, after, newest_first) = (from.index, None, false);
                     Page { index, from: from.bytes, to: to.bytes, after, newest_first, limit }
                 };
-                let due = control.store().read(|snapshot| {
+                let due = control.store().read_rows(|snapshot| {
                     let due = |contract: Hash| Ok((contract, snapshot.keys(&page(contract))?));
                     contracts.into_iter().map(due).collect::<Result<Vec<_>, _>>()
                 })?;
@@ -322,7 +322,7 @@ impl Shift<'_> {
                     let (index, limit) = (from.index, poison.len() + 1);
                     let (after, newest_first) = (None, false);
                     let page = Page { index, from: from.bytes, to: to.bytes, after, newest_first, limit };
-                    let found = control.store().read(|snapshot| snapshot.keys(&page))?;
+                    let found = control.store().read_rows(|snapshot| snapshot.keys(&page))?;
                     if found.iter().any(|hit| !poison.contains(&ActionId(hit.stream.name))) {
                         return Ok(true);
                     }

@@ -126,7 +126,7 @@ impl Control {
         let mut page = Page::of(bound_to(run), PAGE);
         let mut rows = Vec::new();
         loop {
-            let found = self.store().read(|snapshot| {
+            let found = self.store().read_rows(|snapshot| {
                 let hits = snapshot.keys(&page)?;
                 let rows = hits.iter().map(|hit| Ok(row_of(snapshot.stream(&hit.stream)?)));
                 Ok((rows.collect::<Result<Vec<_>, StoreError>>()?, hits))

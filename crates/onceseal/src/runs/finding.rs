@@ -23,7 +23,7 @@ impl Runs {
         let living = Page::of(Range::equal(living_key(lookup)), 1);
         let former = Page::of(former_range(lookup), 1);
         let found = self.control.aside(move |control| {
-            Ok(control.store().read(|snapshot| match snapshot.keys(&living)?.pop() {
+            Ok(control.store().read_rows(|snapshot| match snapshot.keys(&living)?.pop() {
                 Some(hit) => Ok(Some(hit)),
                 // The keys are written so that the newest comes first.
                 None => Ok(snapshot.keys(&former)?.pop()),

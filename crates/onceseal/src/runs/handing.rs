@@ -82,7 +82,7 @@ impl Control {
     pub fn prepared_handoff(&self, resource: &Resource) -> Result<Option<HandoffView>, Error> {
         let blinded = self.store().tenant().lookup(&resource.to_string());
         let page = Page::of(prepared(blinded), 1);
-        let hit = self.store().read(|snapshot| Ok(snapshot.keys(&page)?.pop()))?;
+        let hit = self.store().read_rows(|snapshot| Ok(snapshot.keys(&page)?.pop()))?;
         match hit.filter(|hit| hit.stream.kind == StreamKind::Handoff) {
             Some(hit) => self.handoff_at(&hit.stream),
             None => Ok(None),
@@ -91,7 +91,7 @@ impl Control {
 
     fn handoff_at(&self, stream: &StreamId) -> Result<Option<HandoffView>, Error> {
         let Some(Row::Handoff(row)) = self.row(stream)? else { return Ok(None) };
-        let payload = self.store().read(|snapshot| snapshot.payload(stream, 1))?;
+        let payload = self.store().read_rows(|snapshot| snapshot.payload(stream, 1))?;
         let facts = payload.map(|payload| super::object(&payload.text)).transpose()?;
         Ok(Some(HandoffView { row, facts }))
     }

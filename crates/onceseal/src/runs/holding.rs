@@ -68,7 +68,7 @@ impl Control {
     pub fn lease_outcome(&self, lease: &LeaseView, fence: u64) -> Result<Option<Object>, Error> {
         let Some(kept) = lease.row.outcomes.iter().find(|kept| kept.fence == fence) else { return Ok(None) };
         let stream = self.store().tenant().lease(&lease.resource.to_string());
-        let payload = self.store().read(|snapshot| snapshot.payload(&stream, kept.sequence))?;
+        let payload = self.store().read_rows(|snapshot| snapshot.payload(&stream, kept.sequence))?;
         let payload = payload.ok_or_else(|| StoreError::new(Code::Erased))?;
         match json::read_canonical(&payload.text, &Limits::DATA) {
             Ok(Value::Object(outcome)) => Ok(Some(outcome)),
@@ -86,7 +86,7 @@ impl Control {
         let bytes = below_key(tenant.lookup(&resource.to_string())).bytes;
         let (from, to) = (bytes.clone(), bytes);
         let below = Page { index: Index::Below, from, to, after: None, newest_first: false, limit };
-        let held = self.store().read(|snapshot| {
+        let held = self.store().read_rows(|snapshot| {
             let mut streams: Vec<StreamId> =
                 resource.above().map(|above| tenant.lease(&above.to_string())).collect();
             streams.extend(snapshot.keys(&below)?.into_iter().map(|hit| hit.stream));

@@ -175,7 +175,7 @@ impl Control {
     /// # Errors
     /// The store cannot be read, `erased`, or `corrupt`.
     pub fn task_spec(&self, task: &TaskView) -> Result<Object, Error> {
-        let payload = self.store().read(|snapshot| snapshot.payload(&task.stream, task.row.spec_at))?;
+        let payload = self.store().read_rows(|snapshot| snapshot.payload(&task.stream, task.row.spec_at))?;
         let payload = payload.ok_or_else(|| StoreError::new(Code::Erased))?;
         super::object(&payload.text)
     }
