@@ -1,9 +1,9 @@
-"""ctrlrun: complete actions per second. Arguments: directory, seconds, threads, [full]."""
+"""ctrlrun: complete actions per second. Arguments: a directory, or the address of a
+server with a schema; seconds, threads, [full]."""
 import pathlib
 import sys
-import threading
-import time
 
+import callers
 from ctrlrun import Action, Control, JSONLEventSink, Policy, Principal
 from ctrlrun.state import SQLiteStateStore
 
@@ -29,27 +29,30 @@ class Durable(SQLiteStateStore):
         return connection
 
 
+def opened(where: str) -> Control:
+    policy = Policy.from_yaml(POLICY)
+    if (server := callers.on_server(where)) is None:
+        place = pathlib.Path(where)
+        store = (Durable if "full" in sys.argv else SQLiteStateStore)(place / "state.db")
+        return Control(policy, store, sinks=[JSONLEventSink(place)])
+    from ctrlrun.postgres import PostgresStateStore
+
+    address, schema = server
+    PostgresStateStore.create_schema(address, schema)
+    return Control(policy, PostgresStateStore(address, schema=schema), sinks=[])
+
+
 def main() -> None:
-    place, seconds, threads = pathlib.Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
-    store = (Durable if "full" in sys.argv else SQLiteStateStore)(place / "state.db")
-    control = Control(Policy.from_yaml(POLICY), store, sinks=[JSONLEventSink(place)])
-    counts = [0] * threads
-    end = time.monotonic() + seconds
+    where, seconds, threads = callers.place()
+    control = opened(where)
 
-    def work(me: int) -> None:
-        while time.monotonic() < end:
-            key = f"{me}-{counts[me]}"
-            arguments = {"payment_id": key, "amount": 2000, "note": "x" * 230}
-            action = Action(name="stripe.refund", arguments=arguments, principal=Principal("bot", None))
-            control.execute(action, lambda: {"ok": True}, f"refund:{key}")
-            counts[me] += 1
+    def refund(key: str) -> None:
+        action = Action(
+            name="stripe.refund", arguments=callers.arguments(key), principal=Principal("bot", None)
+        )
+        control.execute(action, lambda: {"ok": True}, f"refund:{key}")
 
-    workers = [threading.Thread(target=work, args=(me,)) for me in range(threads)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    print(sum(counts) / seconds)
+    callers.run(seconds, threads, refund)
 
 
 main()

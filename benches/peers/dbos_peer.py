@@ -1,21 +1,10 @@
 """DBOS: one workflow with one step per action, the workflow id is the key.
-Arguments: directory, seconds, threads."""
-import pathlib
-import sys
-import threading
-import time
-
+Arguments: a directory, or the address of a server with a schema; seconds, threads."""
+import callers
 from dbos import DBOS, SetWorkflowID
+from dbos_system import launch
 
-place, seconds, threads = pathlib.Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
-DBOS(
-    config={
-        "name": "bench",
-        "system_database_url": f"sqlite:///{place / 'dbos.sqlite'}",
-        "log_level": "ERROR",
-        "run_admin_server": False,
-    }
-)
+where, seconds, threads = callers.place()
 
 
 @DBOS.step()
@@ -28,23 +17,11 @@ def refund(key: str, arguments: dict) -> dict:
     return remote(key, arguments)
 
 
-DBOS.launch()
-counts = [0] * threads
-end = time.monotonic() + seconds
+def one(key: str) -> None:
+    with SetWorkflowID(f"refund:{key}"):
+        refund(key, callers.arguments(key))
 
 
-def work(me: int) -> None:
-    while time.monotonic() < end:
-        key = f"{me}-{counts[me]}"
-        with SetWorkflowID(f"refund:{key}"):
-            refund(key, {"payment_id": key, "amount": 2000, "note": "x" * 230})
-        counts[me] += 1
-
-
-workers = [threading.Thread(target=work, args=(me,)) for me in range(threads)]
-for worker in workers:
-    worker.start()
-for worker in workers:
-    worker.join()
-print(sum(counts) / seconds)
+launch(where, threads)
+callers.run(seconds, threads, one)
 DBOS.destroy()
