@@ -1,5 +1,7 @@
 //! What can go wrong with a statement, by what is to be done about it.
 
+use std::io::ErrorKind;
+
 use onceseal_core::code::Code;
 use tokio_postgres::error::SqlState;
 
@@ -30,6 +32,8 @@ impl From<StoreError> for Failure {
     }
 }
 
+const STANDBY: &str = "it is a standby, or takes no writes";
+
 impl From<Misshapen> for Failure {
     fn from(misshapen: Misshapen) -> Failure {
         Failure::Failed(misshapen.into())
@@ -43,8 +47,14 @@ impl From<tokio_postgres::Error> for Failure {
             // is may quote the address.
             let source = std::error::Error::source(&error);
             let io = source.and_then(|source| source.downcast_ref::<std::io::Error>());
-            let detail =
-                io.map_or_else(|| "the connection was closed".to_owned(), |io| io.kind().to_string());
+            let detail = match io {
+                None => "the connection was closed".to_owned(),
+                // The driver's own answer, where none of the hosts takes writes.
+                Some(io) if io.kind() == ErrorKind::PermissionDenied && io.raw_os_error().is_none() => {
+                    STANDBY.to_owned()
+                }
+                Some(io) => io.kind().to_string(),
+            };
             return Failure::Lost(unreachable(detail));
         };
         let failed = |code, what: &str| Failure::Failed(StoreError::with(code, what));
@@ -58,7 +68,7 @@ impl From<tokio_postgres::Error> for Failure {
             SqlState::QUERY_CANCELED => Failure::Again("it took the server too long"),
             // The second is what a standby answers to a transaction that is to write.
             SqlState::READ_ONLY_SQL_TRANSACTION | SqlState::FEATURE_NOT_SUPPORTED => {
-                Failure::Lost(unreachable("it is a standby, or takes no writes"))
+                Failure::Lost(unreachable(STANDBY))
             }
             SqlState::DISK_FULL => failed(Code::StoreFailed, "the server's disk is full"),
             SqlState::INSUFFICIENT_PRIVILEGE => {
@@ -67,11 +77,11 @@ impl From<tokio_postgres::Error> for Failure {
             SqlState::UNDEFINED_TABLE | SqlState::UNDEFINED_COLUMN | SqlState::INVALID_SCHEMA_NAME => {
                 failed(Code::StoreForeign, "its tables are not there any more")
             }
+            // Of our own function.
+            ref other if other.code() == "OS001" => Failure::Stale,
             // 08 connection exception, 57P shutting down or starting up, 53300 too many
             // connections, 28 and 3D wrong credentials or no such database, 25P03 idle for too
             // long in a transaction.
-            // Of our own function.
-            ref other if other.code() == "OS001" => Failure::Stale,
             ref other if is_lost(other.code()) => Failure::Lost(unreachable(words(other.code()))),
             ref other => failed(Code::StoreFailed, &format!("the server answered {}", other.code())),
         }
