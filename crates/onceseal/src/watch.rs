@@ -225,4 +225,28 @@ mod tests {
         drop(other);
         assert_eq!(waiters.all().len(), 0);
     }
+
+    #[cfg(feature = "postgres")]
+    #[tokio::test]
+    async fn who_listens_need_not_look_to_see_what_another_host_committed() {
+        use onceseal_core::command::Command;
+        use onceseal_core::store::Note;
+
+        const HOUR: Duration = Duration::from_secs(3_600);
+        let database = onceseal_servers::server().new_database();
+        let open = |address: String| {
+            let url = address.parse().expect("an address");
+            Arc::new(Store::postgres(url, &onceseal_store::Options::default()).expect("opened"))
+        };
+        let (here, there) = (open(format!("{}?listen=yes", database.url())), open(database.url()));
+        let watch = Watch { pauses: (HOUR, HOUR), ..Watch::new(here, Arc::default()) };
+        let grown = || tokio::time::timeout(Duration::from_secs(60), watch.grown());
+        // Who begins to listen looks.
+        grown().await.expect("in time").expect("looked");
+        for n in 0..3 {
+            let note = Note { body: n.to_string(), source: "a test".to_owned() };
+            there.submit(Command::Note(note)).expect("submitted").await.expect("committed");
+            grown().await.expect("in time").expect("looked");
+        }
+    }
 }

@@ -195,6 +195,28 @@ async fn a_worker_that_runs_is_woken_and_drains_when_it_is_told_to_stop() {
     assert_eq!(shop.remote.hits(), 2, "nobody works any more");
 }
 
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn a_worker_that_listens_is_woken_by_what_another_host_dispatched() {
+    let database = onceseal_servers::server().new_database();
+    let listening = format!("{}?listen=yes", database.url());
+    let here = Shop::of(World::on_server(&listening, crate::support::POLICY).await, NEVER).await;
+    let there = Shop::of(World::on_server(&database.url(), crate::support::POLICY).await, NEVER).await;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let worker = here.operations.worker().look_every(Duration::from_secs(600));
+    let running = tokio::spawn(worker.run(async move {
+        let _ = stopped.await;
+    }));
+    // The first may be there when it begins; the others it can only hear of.
+    for order in ["a", "b", "c"] {
+        there.sent(order).await;
+        tokio::time::timeout(Duration::from_secs(60), here.remote.arrived()).await.expect("it is woken");
+    }
+    stop.send(()).expect("it runs");
+    assert_eq!(running.await.expect("no panic").expect("it works").left, 0);
+    assert_eq!((here.remote.hits(), there.remote.hits()), (3, 0));
+}
+
 #[tokio::test]
 async fn p03_an_answer_that_was_lost_is_asked_for_with_the_same_key_or_waits_for_a_person() {
     for (text, state, hits) in [

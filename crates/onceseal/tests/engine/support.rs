@@ -110,6 +110,18 @@ impl World {
         World { control, clock, home: Some(home) }
     }
 
+    /// On a server, as another host has it too.
+    #[cfg(all(feature = "postgres", feature = "fault"))]
+    pub(crate) async fn on_server(address: &str, yaml: &str) -> World {
+        let (clock, home) = (clock(), Home::new());
+        let mut opening = home.opening(clock.clone());
+        opening.settings.store = Some(onceseal::config::StoreAddress::parse(address).expect("an address"));
+        let found = tokio::task::spawn_blocking(move || Control::found(&opening));
+        let control = found.await.expect("no panic").expect("a store");
+        control.activate(policy(yaml), false, None).await.expect("active");
+        World { control, clock, home: Some(home) }
+    }
+
     /// One of each kind.
     pub(crate) async fn both() -> [World; 2] {
         [World::memory(POLICY).await, World::sqlite(POLICY).await]
