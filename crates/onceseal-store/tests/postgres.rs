@@ -3,6 +3,8 @@
 
 #[path = "postgres/base.rs"]
 mod base;
+#[path = "postgres/breaking.rs"]
+mod breaking;
 #[path = "postgres/crowds.rs"]
 mod crowds;
 #[path = "postgres/cutting.rs"]

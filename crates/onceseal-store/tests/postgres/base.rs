@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command as Program, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use onceseal_core::action::{Action, Principal, Proposal, Reach, Run};
 use onceseal_core::code::Code;
@@ -24,7 +25,7 @@ use onceseal_servers::{Database, until};
 use onceseal_store::clock::Clock;
 use onceseal_store::conformance::Gate;
 use onceseal_store::read::StoredEvent;
-use onceseal_store::{Options, Parts, PostgresUrl, Store, StoreError};
+use onceseal_store::{Options, Parts, PostgresUrl, Store, StoreError, Ticket};
 
 /// Where a database is.
 pub(crate) trait Place {
@@ -274,13 +275,26 @@ impl Numbers {
     }
 }
 
-/// Waits until so many sessions of this process wait for an advisory lock.
-pub(crate) fn until_waiting(place: &impl Place, name: &str, sessions: usize) {
+/// Whether so many sessions of this process wait for an advisory lock.
+pub(crate) fn is_waiting(place: &impl Place, name: &str, sessions: usize) -> bool {
     let sql = format!(
         "SELECT count(*) FROM pg_stat_activity WHERE application_name = '{name}' \
          AND datname = current_database() AND wait_event_type = 'Lock' AND wait_event = 'advisory'"
     );
-    until("it waits for a lock", || (psql(place, &sql) == sessions.to_string()).then_some(()));
+    psql(place, &sql) == sessions.to_string()
+}
+
+/// Waits until it is so.
+pub(crate) fn until_waiting(place: &impl Place, name: &str, sessions: usize) {
+    until("it waits for a lock", || is_waiting(place, name, sessions).then_some(()));
+}
+
+/// Its answer, if it has one.
+pub(crate) fn answer_of(ticket: &mut Ticket) -> Option<Result<Reply, StoreError>> {
+    match std::pin::Pin::new(ticket).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => Some(answer),
+        Poll::Pending => None,
+    }
 }
 
 pub(crate) fn action(n: u8) -> ActionId {

@@ -6,15 +6,15 @@ use std::thread;
 
 use onceseal_core::approval::{Identity, Proof};
 use onceseal_core::code::Code;
-use onceseal_core::command::Command;
+use onceseal_core::command::{Command, Stamped};
 use onceseal_core::id::{HolderKey, RootId};
 use onceseal_core::journal::Kind;
 use onceseal_core::lease::{AcquireLease, CommitLease, Lease, Preempt, RenewLease, Resource};
 use onceseal_core::reply::Reply;
 use onceseal_core::time::Span;
-use onceseal_servers::server;
+use onceseal_servers::{server, until};
 use onceseal_store::clock::{ManualClock, Reading};
-use onceseal_store::{Store, StoreError};
+use onceseal_store::{Parts, Store, StoreError};
 
 use crate::base::*;
 
@@ -92,6 +92,41 @@ fn of_who_renews_a_lease_that_ends_and_who_takes_what_it_is_a_part_of_one_has_it
         }
     }
     assert_sound(&one);
+}
+
+/// Has this done whenever a command is decided, with all that it needed looked at.
+pub(crate) fn decided(mut parts: Parts, then: impl Fn(&Stamped) + Send + Sync + 'static) -> Parts {
+    let decide = parts.decide;
+    parts.decide = Arc::new(move |pinned, view, command, now| {
+        let verdict = decide(pinned, view, command, now)?;
+        then(command);
+        Ok(verdict)
+    });
+    parts
+}
+
+/// How many of two that take what overlaps at the same moment have it.
+pub(crate) fn both_take_what_overlaps(change: fn(Parts) -> Parts) -> usize {
+    let database = server().new_database();
+    let latch = Latch::default();
+    let (_opens, inside) = (Opens(latch.clone()), latch.clone());
+    let two = decided(change(parts(&database, "two")), move |command| {
+        if matches!(command.command, Command::AcquireLease(_)) {
+            inside.pass();
+        }
+    });
+    let one = Store::of(change(parts(&database, "one"))).expect("opened");
+    let two = Store::of(two).expect("opened");
+    let whole = two.submit(taking(&path("whole"), 2, None)).expect("submitted");
+    latch.reached();
+    let mut part = one.submit(taking(&path("whole/part"), 1, None)).expect("submitted");
+    let answered = until("the other is answered or waits", || match answer_of(&mut part) {
+        None => is_waiting(&database, "one", 1).then_some(None),
+        answer => Some(answer),
+    });
+    latch.open();
+    let answers = [whole.wait(), answered.unwrap_or_else(|| part.wait())];
+    answers.iter().filter(|answer| matches!(answer, Ok(Reply::Lease(_)))).count()
 }
 
 #[test]
