@@ -20,8 +20,8 @@ use crate::time::BatchClock;
 
 /// A batch is tried for so long, and what became of a commit is looked for.
 const BOUND: Duration = Duration::from_secs(10);
-/// Before the next attempt to connect, at first and at most: a server that is gone
-/// tells nobody when it is back.
+/// Before further attempts to connect, at first and at most: a server that is gone
+/// tells nobody when it is back. One that only lost the connection is there at once.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
 /// One lane of one tenant.
@@ -144,7 +144,7 @@ impl Backend for PostgresBackend {
     fn batch(&mut self, work: &mut Work<'_>) -> Result<(), Fault> {
         let until = Instant::now() + BOUND;
         let mut waits = self.lane.waits;
-        let (mut pause, mut was_stale) = (PAUSES.0, false);
+        let (mut pause, mut was_stale) = (Duration::ZERO, false);
         loop {
             let failure = match self.attempt(work, waits) {
                 Ok(()) => {
@@ -166,7 +166,7 @@ impl Backend for PostgresBackend {
                         }
                         Err(_) if Instant::now() < until => {
                             std::thread::sleep(pause);
-                            pause = (pause * 2).min(PAUSES.1);
+                            pause = (pause * 2).clamp(PAUSES.0, PAUSES.1);
                         }
                         Err(_) => return Err(Fault::Unknown(StoreError::new(Code::CommitUnknown))),
                     }
@@ -182,7 +182,7 @@ impl Backend for PostgresBackend {
                 Failure::Full if self.lane.room > 1 => self.lane.room /= 2,
                 Failure::Lost(_) | Failure::Full if Instant::now() < until => {
                     std::thread::sleep(pause);
-                    pause = (pause * 2).min(PAUSES.1);
+                    pause = (pause * 2).clamp(PAUSES.0, PAUSES.1);
                 }
                 failure => return Err(Fault::Nothing(failure.told())),
             }
