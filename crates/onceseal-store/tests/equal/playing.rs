@@ -48,65 +48,83 @@ impl Ground {
 
     /// Plays a seed's sequence. What differs, if anything, and after which commands.
     pub(crate) fn play(&self, seed: u64, sequence: &Sequence, change: Change) -> Result<Answers, String> {
-        self.batches(sequence, &sequence.batches, change, false)
-            .map_err(|(_, differs)| format!("seed {seed}: {}", self.cut(sequence, change).unwrap_or(differs)))
+        self.batches(sequence, &sequence.batches, change)
+            .map_err(|differs| format!("seed {seed}: {}", self.cut(sequence, change).unwrap_or(differs)))
     }
 
     /// Whether anything differs.
     pub(crate) fn differs(&self, sequence: &Sequence, change: Change) -> bool {
-        self.batches(sequence, &sequence.batches, change, false).is_err()
+        self.batches(sequence, &sequence.batches, change).is_err()
     }
 
-    /// The shortest beginning that is not alike, if it is so again.
+    /// The shortest beginning that is not alike, if it is so again: what is not alike
+    /// once is not alike ever after.
     fn cut(&self, sequence: &Sequence, change: Change) -> Option<String> {
-        let (last, _) = self.batches(sequence, &sequence.batches, change, true).err()?;
-        let mut batches = sequence.batches[..=last].to_vec();
-        let whole = std::mem::take(&mut batches[last].commands);
-        let differs = (1..=whole.len()).find_map(|n| {
-            batches[last].commands = whole[..n].to_vec();
-            Some(self.batches(sequence, &batches, change, false).err()?.1)
+        let (last, _) = shortest(sequence.batches.len(), |n| {
+            self.batches(sequence, &sequence.batches[..n], change).err()
         })?;
-        let before: usize = batches[..last].iter().map(|batch| batch.commands.len()).sum();
-        let Batch { now, reopen, commands } = &batches[last];
-        let commands: Vec<String> = commands.iter().map(|said| format!("  {:?}", said.command)).collect();
-        let opened = if *reopen { ", opened anew" } else { "" };
-        let commands = commands.join("\n");
-        Some(format!(
-            "after {before} commands, at {now}{opened}, by these in one batch:\n{commands}\n{differs}"
-        ))
+        let mut batches = sequence.batches[..last].to_vec();
+        let before: usize = batches[..last - 1].iter().map(|batch| batch.commands.len()).sum();
+        let whole = std::mem::take(&mut batches[last - 1].commands);
+        let (_, differs) = shortest(whole.len(), |n| {
+            batches[last - 1].commands = whole[..n].to_vec();
+            let differs = self.batches(sequence, &batches, change).err()?;
+            Some(told(before, &batches[last - 1], &differs))
+        })?;
+        Some(differs)
     }
 
-    /// Plays batches, and compares what is kept: at the end, or `closely`, after each.
-    /// What differs, and after which batch it was found.
-    fn batches(
-        &self,
-        sequence: &Sequence,
-        batches: &[Batch],
-        change: Change,
-        closely: bool,
-    ) -> Result<Answers, (usize, String)> {
+    /// Plays batches, and compares what is kept then. What differs.
+    fn batches(&self, sequence: &Sequence, batches: &[Batch], change: Change) -> Result<Answers, String> {
         let name = format!("s{}", self.names.fetch_add(1, Ordering::Relaxed));
         let directory: &Path = self.directory.path();
         let mut stores = Stores::new(directory, &self.url, &name, &sequence.create, change);
         let mut answers = Answers::default();
-        for (at, batch) in batches.iter().enumerate() {
+        for batch in batches {
             answers.batches += 1;
             answers.openings += usize::from(batch.reopen);
             stores.set_clock(batch.now);
             if batch.reopen {
                 stores.reopen();
             }
-            for answer in stores.run(&batch.commands).map_err(|differs| (at, differs))? {
+            for answer in stores.run(&batch.commands)? {
                 match answer {
                     Ok(Reply::Refused(_)) => answers.refused += 1,
                     Ok(_) => answers.granted += 1,
                     Err(_) => answers.failed += 1,
                 }
             }
-            if closely || at + 1 == batches.len() {
-                stores.compare().map_err(|differs| (at, differs))?;
-            }
         }
+        stores.compare()?;
         Ok(answers)
     }
+}
+
+/// The lowest number, of those up to this one, from which on something differs; most
+/// often it is a low one.
+fn shortest(most: usize, mut differs: impl FnMut(usize) -> Option<String>) -> Option<(usize, String)> {
+    let (mut alike, mut step, mut found) = (0, 1, None);
+    while found.is_none() && alike < most {
+        let next = most.min(alike + step);
+        match differs(next) {
+            Some(what) => found = Some((next, what)),
+            None => (alike, step) = (next, step * 2),
+        }
+    }
+    let mut found = found?;
+    while found.0 - alike > 1 {
+        let middle = alike + (found.0 - alike) / 2;
+        match differs(middle) {
+            Some(what) => found = (middle, what),
+            None => alike = middle,
+        }
+    }
+    Some(found)
+}
+
+fn told(before: usize, Batch { now, reopen, commands }: &Batch, differs: &str) -> String {
+    let commands: Vec<String> = commands.iter().map(|said| format!("  {:?}", said.command)).collect();
+    let opened = if *reopen { ", opened anew" } else { "" };
+    let commands = commands.join("\n");
+    format!("after {before} commands, at {now}{opened}, by these in one batch:\n{commands}\n{differs}")
 }

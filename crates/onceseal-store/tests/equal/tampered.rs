@@ -1,5 +1,7 @@
 //! Stores that are broken on purpose: none of them is taken for one that is alike.
 
+use std::thread;
+
 use onceseal_core::journal::Payload;
 use onceseal_core::time::{Span, Timestamp};
 use onceseal_core::view::Range;
@@ -112,16 +114,23 @@ const BROKEN: [Broken; 7] = [
 #[test]
 fn a_store_that_is_not_alike_is_found_and_the_shortest_beginning_told() {
     let ground = Ground::new();
-    for (n, (name, parts)) in BROKEN.into_iter().enumerate() {
-        let change = Change { of: ["sqlite", "postgres"][n % 2], parts };
-        let found = (0..SEQUENCES).find_map(|seed| {
-            let sequence = Sequence::drawn(seed);
-            ground.differs(&sequence, change).then_some((seed, sequence))
-        });
-        let (seed, sequence) = found.unwrap_or_else(|| panic!("{name} is not found"));
-        let told = ground.play(seed, &sequence, change).expect_err("it was found");
-        println!("{name}: {told:.400}\n");
-        assert!(told.starts_with(&format!("seed {seed}: after ")), "{told}");
-        assert!(told.contains(change.of), "{told}");
-    }
+    thread::scope(|scope| {
+        for (n, broken) in BROKEN.into_iter().enumerate() {
+            let ground = &ground;
+            scope.spawn(move || is_found(ground, ["sqlite", "postgres"][n % 2], broken));
+        }
+    });
+}
+
+fn is_found(ground: &Ground, of: &'static str, (name, parts): Broken) {
+    let change = Change { of, parts };
+    let found = (0..SEQUENCES).find_map(|seed| {
+        let sequence = Sequence::drawn(seed);
+        ground.differs(&sequence, change).then_some((seed, sequence))
+    });
+    let (seed, sequence) = found.unwrap_or_else(|| panic!("{name} is not found"));
+    let told = ground.play(seed, &sequence, change).expect_err("it was found");
+    println!("{name}: {told:.400}\n");
+    assert!(told.starts_with(&format!("seed {seed}: after ")), "{told}");
+    assert!(told.contains(of), "{told}");
 }
