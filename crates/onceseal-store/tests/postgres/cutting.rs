@@ -10,7 +10,7 @@ use onceseal_core::command::Command;
 use onceseal_core::reply::Reply;
 use onceseal_servers::Direction::{self, ToClient, ToServer};
 use onceseal_servers::{Database, Wire, server, until};
-use onceseal_store::{Store, StoreError};
+use onceseal_store::{Hints, Parts, Store, StoreError};
 
 use crate::base::*;
 
@@ -33,7 +33,9 @@ fn wired(database: &Database) -> (String, Wire) {
 fn cut_everywhere(first: u64, events: usize, prepare: impl Fn(&Store, &str) -> Command) {
     let database = server().new_database();
     let (address, wire) = wired(&database);
-    let (store, direct) = (open(&address, "one"), open(&database, "direct"));
+    // What others are told beside a commit would be counted with it.
+    let silent = Parts { hints: Hints::none(), ..parts(&address, "one") };
+    let (store, direct) = (Store::of(silent).expect("opened"), open(&database, "direct"));
     let mut keys = (0..).map(|n| format!("key {n:06}"));
     for direction in [ToServer, ToClient] {
         let key = keys.next().expect("endless");
