@@ -80,7 +80,9 @@ pub fn run(fault: Fault, program: &Path, seed: u64, size: &Size) -> Report {
     activate(&own);
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     let ahead = i64::try_from(since.as_micros()).expect("in range") - clock();
-    let orders = Orders { url: String::new(), number: 0, clients: size.clients, seed, ahead };
+    // Several meet at each effect.
+    let effects = (size.processes as u64 * size.clients / 4).max(1);
+    let orders = Orders { url: String::new(), number: 0, clients: size.clients, effects, seed, ahead };
     let fleet = Fleet::start(&ground, program, directory.path(), size.processes, &orders);
     let (mut chance, mut strikes, mut broken) = (Chance::of(!seed), Vec::new(), Vec::new());
     let n = size.strikes.min(fault.most());

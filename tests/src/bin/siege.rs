@@ -13,13 +13,13 @@ use onceseal_tests::nemesis::{Fault, Size, WENT_BACK, run};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [word, url, number, clients, seed, ahead, file] = &arguments[..]
+    if let [word, url, number, clients, effects, seed, ahead, file] = &arguments[..]
         && word == "client"
     {
         let count = |text: &str| text.parse().expect("a number");
-        let (number, clients, seed) = (count(number), count(clients), count(seed));
-        let ahead = ahead.parse().expect("a number");
-        let has_all = serve(&Orders { url: url.clone(), number, clients, seed, ahead }, file.as_ref());
+        let (number, clients, effects, seed) = (count(number), count(clients), count(effects), count(seed));
+        let (url, ahead) = (url.clone(), ahead.parse().expect("a number"));
+        let has_all = serve(&Orders { url, number, clients, effects, seed, ahead }, file.as_ref());
         return if has_all { ExitCode::SUCCESS } else { ExitCode::from(WENT_BACK) };
     }
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");

@@ -25,9 +25,8 @@ use super::{ACTION, OPERATOR, clock};
 use crate::chance::Chance;
 use crate::history::{Answer, Call, Moment, Operation};
 
-/// How long new effects come up, and how many at once: so many clients meet at each.
+/// After so many microseconds everybody asks for other effects.
 const EPOCH: Moment = 200_000;
-const EFFECTS: u64 = 8;
 /// Operations between two signs of life.
 const SIGN: usize = 32;
 
@@ -40,6 +39,8 @@ pub struct Orders {
     pub number: u64,
     /// Clients in it.
     pub clients: u64,
+    /// Effects that all processes ask for at once.
+    pub effects: u64,
     /// What repeats their choices.
     pub seed: u64,
     /// What the clock that all share is ahead of the one that only runs.
@@ -158,13 +159,13 @@ impl Client<'_> {
     /// Mostly one of those that everybody asks for now.
     fn pick_effect(&mut self) -> String {
         let epoch = self.now() / EPOCH;
-        let back = match self.chance.below(20) {
+        let back = match self.chance.below(100) {
             0 => return "always".to_owned(),
-            1..3 => self.chance.below(25),
-            3..7 => 1,
+            1..10 => self.chance.below(25),
+            10..35 => 1,
             _ => 0,
         };
-        format!("{}-{}", epoch - back as i64, self.chance.below(EFFECTS))
+        format!("{}-{}", epoch - back as i64, self.chance.below(self.orders.effects))
     }
 
     /// One that is soon over, or one that outlives everything.

@@ -61,9 +61,9 @@ impl Fleet {
         for number in 0..n {
             let (url, mut command) = ground.way(number, program);
             let file = directory.join(format!("history-{number}"));
-            let Orders { clients, seed, ahead, .. } = orders;
+            let Orders { clients, effects, seed, ahead, .. } = orders;
             command.arg("client").arg(url).arg(number.to_string()).arg(clients.to_string());
-            command.arg(seed.to_string()).arg(ahead.to_string()).arg(&file);
+            command.arg(effects.to_string()).arg(seed.to_string()).arg(ahead.to_string()).arg(&file);
             let log = fs::File::create(directory.join(format!("log-{number}"))).expect("a file");
             let mut process =
                 command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).spawn().expect("a process");
