@@ -6,7 +6,6 @@ a schema of its own, which is dropped after it.
 """
 import os
 import re
-import tempfile
 
 import programs
 from figures import Figures, number, table, times
@@ -16,6 +15,9 @@ from server import SETTINGS, Server
 CALLERS = (1, 16, 64, 256)
 # Processes and their callers, beside one process with as many callers in all.
 TOGETHER = {(4, 1): 1, (4, 64): 256}
+# Processes and their callers, beside whom as many hold a key each, then one key; how
+# much of their pace the callers are to keep.
+HOT, KEPT = (2, 64), 0.8
 
 CTRLRUN = "ctrlrun[postgres]==0.12.2 psycopg[binary]"
 DBOS = "dbos==3.4.0"
@@ -27,9 +29,6 @@ QUEUES_BY = (8, 32)
 # How many jobs are fetched and completed in one statement. All of them are done again
 # where a process ends in between.
 PG_BOSS_BY = {1: "pg-boss", 64: "pg-boss, 64 in one"}
-
-# `bench --server` measures one process; the parts it is made of find the address here.
-ADDRESS = "ONCESEAL_BENCH_SERVER"
 
 
 class Comparison:
@@ -64,7 +63,10 @@ class Comparison:
                 self.pgbench()
             self.actions(callers)
         for processes, callers in TOGETHER:
-            self.processes(processes, callers)
+            self.processes("processes", processes, callers)
+        for others in ("beside", "hot"):
+            processes, callers = HOT
+            self.processes(others, processes, callers, f"--{others}", str(callers))
         for name, (packages, script) in ACTIONS.items():
             for processes, threads in ACTIONS_BY:
                 command = [programs.interpreter(packages), programs.HERE / script]
@@ -89,25 +91,23 @@ class Comparison:
         address = self.server.address("peers")
         told = self.onceseal.bench(self.seconds, "--server", address, "--rounds", "1", "--callers", str(callers))
         [row] = told["figures"]
-        self.figures.add("actions", "onceseal", callers, **of_actions(row), bytes=row["bytes_per_action"])
+        of = {"per_s": row["actions_per_s"], "p50_ms": row["p50_us"] / 1000, "p99_ms": row["p99_us"] / 1000}
+        self.figures.add("actions", "onceseal", callers, **of, bytes=row["bytes_per_action"])
         self.clean()
 
-    def processes(self, processes: int, callers: int) -> None:
-        """Several processes on one store, as on several hosts."""
-        address = f"{self.server.address('peers')}?schema={self.schema()}"
-        with tempfile.TemporaryDirectory(dir=programs.SCRATCH) as place:
-            one = ["--callers", str(callers), "--seconds", str(self.seconds), "--round"]
-            each = [[*one, os.path.join(place, str(process))] for process in range(processes)]
-            told = self.onceseal.benches(each, **{ADDRESS: address})
-        rows = [of_actions(row) for figures in told for row in figures["figures"]]
-        together, worst = sum(row["per_s"] for row in rows), max(row["p99_ms"] for row in rows)
-        least = min(row["per_s"] for row in rows) * processes / together
-        self.figures.add("processes", "onceseal", f"{processes} x {callers}", per_s=together, p99_ms=worst, least=least)
+    def processes(self, what: str, processes: int, callers: int, *others: str) -> None:
+        """Several processes on one store."""
+        several = ["--processes", str(processes), "--callers", str(callers), *others]
+        told = self.onceseal.bench(self.seconds, "--server", self.server.address("peers"), *several)
+        rows = told["processes"]
+        of = {"per_s": sum(row["actions_per_s"] for row in rows), "p99_ms": max(row["p99_us"] for row in rows) / 1000}
+        of |= {"least": min(row["fair_share"] for row in rows), "others_per_s": sum(row["others_per_s"] for row in rows)}
+        self.figures.add(what, "onceseal", f"{processes} x {callers}", **of)
         self.clean()
 
     def operations(self) -> None:
-        address = f"{self.server.address('peers')}?schema={self.schema()}"
-        told = self.onceseal.bench(self.seconds, "--operations", "--callers", "256", **{ADDRESS: address})
+        address = self.server.address("peers")
+        told = self.onceseal.bench(self.seconds, "--server", address, "--operations", "--callers", "256")
         paces = {"stored_per_s": told["dispatched_per_s"], "carried_per_s": told["carried_out_per_s"]}
         self.figures.add("operations", "onceseal", 256, **paces, left=told["left_waiting"])
         self.clean()
@@ -133,10 +133,6 @@ class Comparison:
         return [[float(line) for line in output.split()] for output in outputs]
 
 
-def of_actions(row: dict) -> dict[str, float]:
-    return {"per_s": row["actions_per_s"], "p50_ms": row["p50_us"] / 1000, "p99_ms": row["p99_us"] / 1000}
-
-
 def measure(server: Server, program: os.PathLike, figures: Figures, seconds: float, rounds: int, scale: int) -> None:
     comparison = Comparison(server, program, figures, seconds)
     comparison.prepare(scale)
@@ -148,7 +144,7 @@ def measure(server: Server, program: os.PathLike, figures: Figures, seconds: flo
     print(f"Medians of {rounds} rounds of {seconds:g} s, in turn; peers at their best.\n", flush=True)
     for figures.round in range(rounds):
         comparison.round()
-    print(actions(figures), processes(figures), operations(figures), sep="\n\n")
+    print(actions(figures), processes(figures), hot(figures), operations(figures), sep="\n\n")
     if not comparison.node_modules:
         print("\npg-boss is left out: it needs node and npm.")
 
@@ -180,6 +176,20 @@ def processes(figures: Figures) -> str:
         rows.append([clients, number(pace), number(p99, 1), number(least, 2), ratio])
     headings = ["processes x callers", "actions/s", "worst p99 ms", "least share", "of one with as many"]
     return table(headings, rows)
+
+
+def hot(figures: Figures) -> str:
+    processes, callers = HOT
+    clients = f"{processes} x {callers}"
+    beside = figures.median("beside", "onceseal", clients, "per_s")
+    rows = []
+    for others, name in (("beside", "a key each"), ("hot", "one hot key")):
+        pace, p99, answered = [
+            figures.median(others, "onceseal", clients, figure) for figure in ("per_s", "p99_ms", "others_per_s")
+        ]
+        rows.append([name, number(pace), number(p99, 1), number(answered), times(pace, beside)])
+    headings = [f"beside {clients} callers as many on", "actions/s", "worst p99 ms", "answered/s", "of a key each"]
+    return table(headings, rows) + f"\nBeside one hot key at least {KEPT:.2f}x is wanted."
 
 
 def operations(figures: Figures) -> str:

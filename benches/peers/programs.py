@@ -97,13 +97,8 @@ class Onceseal:
     def __init__(self, program: pathlib.Path, environment: dict[str, str] | None = None) -> None:
         self.program, self.environment = program.resolve(), environment
 
-    def bench(self, seconds: float, *more: str, **environment: str) -> dict:
+    def bench(self, seconds: float, *more: str) -> dict:
         """What `bench` tells, on the disk that the peers use."""
         with tempfile.TemporaryDirectory(dir=SCRATCH) as place:
-            return self.benches([["--seconds", str(seconds), "--dir", place, *more]], **environment)[0]
-
-    def benches(self, each: list[list[str]], **environment: str) -> list[dict]:
-        """What each `bench` tells of those that run at once."""
-        given = {**(self.environment or os.environ), **environment}
-        commands = [[self.program, "--json", "bench", *arguments] for arguments in each]
-        return [json.loads(output) for output in together(commands, given)]
+            command = [self.program, "--json", "bench", "--seconds", str(seconds), "--dir", place, *more]
+            return json.loads(together([command], self.environment)[0])

@@ -113,7 +113,7 @@ pub(crate) fn help(project: &Project, words: &[&str]) -> String {
 #[test]
 fn help_of_the_program_and_of_what_is_used_most() {
     let project = Project::empty();
-    for words in [&[][..], &["exec"], &["approve"], &["resolve"], &["events"], &["doctor"]] {
+    for words in [&[][..], &["exec"], &["approve"], &["resolve"], &["events"], &["doctor"], &["bench"]] {
         let name = words.first().map_or("help".to_owned(), |word| format!("help_{word}"));
         snapshot(&name, &help(&project, words));
     }

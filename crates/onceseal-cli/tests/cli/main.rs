@@ -4,6 +4,7 @@
 mod acceptance;
 mod audit;
 mod base;
+mod bench;
 mod cases;
 mod deliveries;
 mod demo;

@@ -7,6 +7,7 @@ use onceseal_servers::{Database, Postgres, server};
 use serde_json::{Value, json};
 
 use crate::base::{Project, Ran, ran, refund};
+use crate::bench;
 
 /// A server's database, and the hosts that share it.
 struct Hosts {
@@ -106,6 +107,19 @@ fn a_store_moves_to_a_server_and_nothing_is_done_again() {
     assert_ne!(twice.code, 0, "a project without a store has nothing to move: {twice:?}");
     let nothing = all.run(0, &["migrate"]);
     assert!(nothing.code == 0 && nothing.stdout.contains("nothing to do"), "{nothing:?}");
+}
+
+#[test]
+fn a_server_is_measured_as_a_file_is() {
+    let database = server().new_database();
+    let project = Project::empty();
+    for way in bench::WAYS {
+        bench::check(way, &project.json(&[bench::SHORT, way.0, &["--server", &database.url()]].concat()));
+    }
+    let args = [bench::SHORT, &["--operations", "--callers", "3", "--json"]].concat();
+    let mut command = project.command(&args);
+    let told = ran(command.env("ONCESEAL_BENCH_SERVER", database.url()).output().expect("a run"));
+    assert_eq!((told.code, &told.document()["callers"]), (0, &json!(3)), "{told:?}");
 }
 
 /// What `doctor` says of a server, by the names of its checks.

@@ -8,26 +8,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use onceseal::Principal;
-use onceseal::audit::{AuditOptions, audit};
 use onceseal::core::json::{Object, Value};
 use onceseal::operations::{Operations, Tool};
 
-use super::load::{self, Load};
+use super::audited;
+use super::figures::{Column, Columns};
+use super::load::{self, Crowd, Load};
 use crate::context::Context;
 use crate::error::{CliError, UNUSABLE};
 
 /// Operations that a worker carries out at once.
 const AT_ONCE: usize = 256;
 
+const COLUMNS: Columns<4> = Columns([
+    Column("callers", "callers", 0),
+    Column("dispatched_per_s", "dispatched/s", 0),
+    Column("carried_out_per_s", "carried out/s", 0),
+    Column("left_waiting", "left waiting", 0),
+]);
+
 /// `backlog`: so many more wait behind those that are measured.
 pub(super) fn run(
     context: &Context,
     scratch: &Path,
-    callers: usize,
-    seconds: f64,
+    server: Option<&str>,
+    crowd: &Crowd,
     backlog: u64,
 ) -> Result<ExitCode, CliError> {
-    let load = Load::open(&scratch.join("operations"))?;
+    let load = Load::open(&scratch.join("operations"), server)?;
+    let time = Duration::from_secs_f64(crowd.seconds);
     let mut contract = Object::new();
     contract.insert("name", load::ACTION);
     let tool = Tool::function(&contract, |_| async { Ok(Value::Bool(true)) });
@@ -37,7 +46,7 @@ pub(super) fn run(
 
     let dispatch = |until: Stop| -> Result<(u64, Duration), CliError> {
         let (start, before) = (Instant::now(), numbers.load(Ordering::Relaxed));
-        let tasks: Vec<_> = (0..callers)
+        let tasks: Vec<_> = (0..crowd.callers)
             .map(|_| load.runtime().spawn(dispatching(operations.clone(), numbers.clone(), until)))
             .collect();
         for task in tasks {
@@ -46,7 +55,7 @@ pub(super) fn run(
         }
         Ok((numbers.load(Ordering::Relaxed) - before, start.elapsed()))
     };
-    let (dispatched, took) = dispatch(Stop::At(Instant::now() + Duration::from_secs_f64(seconds)))?;
+    let (dispatched, took) = dispatch(Stop::At(Instant::now() + time))?;
     let dispatched_per_s = dispatched as f64 / took.as_secs_f64();
     if backlog > dispatched {
         dispatch(Stop::After(backlog))?;
@@ -55,7 +64,6 @@ pub(super) fn run(
     let start = Instant::now();
     let worker = operations.worker().at_once(AT_ONCE).drain_for(Duration::from_secs(30));
     let log = load.control().store().read(|snapshot| snapshot.newest())?;
-    let time = Duration::from_secs_f64(seconds);
     load.runtime().block_on(async { worker.run(tokio::time::sleep(time)).await })?;
     let took = start.elapsed();
     // An operation that is carried out is four events.
@@ -63,26 +71,14 @@ pub(super) fn run(
     let carried_per_s = carried as f64 / took.as_secs_f64();
     let waiting = numbers.load(Ordering::Relaxed) - carried;
 
-    if !audit(load.control(), &AuditOptions::default())?.is_clean() {
-        return Err(CliError::new("bench_not_clean", "the audit after the load found something", UNUSABLE));
-    }
-    let figures = [
-        ("callers", callers as f64),
-        ("dispatched_per_s", dispatched_per_s),
-        ("carried_out_per_s", carried_per_s),
-        ("left_waiting", waiting as f64),
-    ];
+    audited(&load)?;
+    let row = [crowd.callers as f64, dispatched_per_s, carried_per_s, waiting as f64];
     if context.out.is_json() {
-        let mut object = Object::new();
-        for (name, figure) in figures {
-            object.insert(name, Value::number(figure.round()).unwrap_or(Value::Null));
-        }
-        context.out.document(object)?;
+        context.out.document(COLUMNS.object(&row))?;
     } else {
-        let mut text = "callers  dispatched/s  carried out/s  left waiting\n".to_owned();
-        text.push_str(&format!("{callers:7}  {dispatched_per_s:12.0}  {carried_per_s:13.0}  {waiting:12}\n"));
-        text.push_str("synchronous=FULL, full evidence, audited clean; one worker that does nothing.\n");
-        context.out.text(&text)?;
+        let table = COLUMNS.table(&[row]);
+        let under = "synchronous=FULL, full evidence, audited clean; one worker that does nothing.\n";
+        context.out.text(&(table + under))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use onceseal::audit::{AuditOptions, audit};
 use onceseal::core::json::{Object, Value};
 use onceseal::core::lease::Resource;
 use onceseal::core::time::Span;
 use onceseal::runs::{Run, RunFilter, Runs};
 use onceseal::{Control, Error, Principal};
 
+use super::audited;
 use super::load::Load;
 use crate::context::Context;
 use crate::error::{CliError, UNUSABLE};
@@ -42,20 +42,23 @@ pub(crate) struct BenchRuns {
     events: u64,
 }
 
-pub(super) fn run(context: &Context, scratch: &Path, bench: &BenchRuns) -> Result<ExitCode, CliError> {
+pub(super) fn run(
+    context: &Context,
+    scratch: &Path,
+    server: Option<&str>,
+    bench: &BenchRuns,
+) -> Result<ExitCode, CliError> {
     if !(bench.seconds > 0.0 && bench.seconds <= 600.0) || bench.callers == 0 || bench.events < 1_000 {
         return Err(CliError::usage("callers are at least 1, events 1000, and seconds up to 600"));
     }
-    let load = Load::open(&scratch.join("runs"))?;
+    let load = Load::open(&scratch.join("runs"), server)?;
     let time = Duration::from_secs_f64(bench.seconds);
     let many = pace(&load, bench.callers, time, |control, at| moving(control, format!("many-{at}")))?;
     let alone = pace(&load, 1, time, |control, _| moving(control, "alone".to_owned()))?;
     let leases = pace(&load, bench.callers, time, |control, at| leasing(control, at))?;
     let long = long(&load, bench)?;
     let (page_ms, all_ms) = listed(&load)?;
-    if !audit(load.control(), &AuditOptions::default())?.is_clean() {
-        return Err(CliError::new("bench_not_clean", "the audit after the load found something", UNUSABLE));
-    }
+    audited(&load)?;
     let figures = [
         ("transitions_per_s", many, 0),
         ("transitions_per_s_of_one", alone, 0),
