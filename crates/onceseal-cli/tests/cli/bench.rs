@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::base::Project;
 
 /// A round as short as can be.
-pub(crate) const SHORT: &[&str] = &["bench", "--seconds", "0.05", "--rounds", "1"];
+pub(crate) const SHORT: &[&str] = &["bench", "--seconds", "0.2", "--rounds", "1"];
 
 /// Each way to measure, and the rows that it tells.
 pub(crate) const WAYS: &[(&[&str], &str, usize)] = &[
