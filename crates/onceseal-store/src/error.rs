@@ -35,6 +35,16 @@ impl StoreError {
     pub const fn code(&self) -> Code {
         self.code
     }
+
+    /// Whether the same may be asked again, and answered, once whatever is in the way
+    /// has passed.
+    #[must_use]
+    pub const fn may_pass(&self) -> bool {
+        matches!(
+            self.code,
+            Code::CommitUnknown | Code::StoreBusy | Code::StoreFailed | Code::StoreUnreachable
+        )
+    }
 }
 
 impl From<Corrupt> for StoreError {

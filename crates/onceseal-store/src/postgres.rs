@@ -15,6 +15,7 @@ mod hinting;
 mod link;
 mod listening;
 mod lock;
+mod patience;
 mod pool;
 mod reading;
 mod rows;

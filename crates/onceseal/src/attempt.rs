@@ -8,7 +8,6 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use onceseal_core::code::Code;
 use onceseal_core::command::Command;
 use onceseal_core::effect::{Holding, Outcome, Settle};
 use onceseal_core::id::{ActionId, ReceiptId};
@@ -16,7 +15,6 @@ use onceseal_core::json::{Object, Value};
 use onceseal_core::reply::{Attempt, Reply};
 use onceseal_core::route::Health;
 use onceseal_core::time::Span;
-use onceseal_store::StoreError;
 
 use crate::call::Receipt;
 use crate::control::{Control, Inner, accepted};
@@ -263,7 +261,7 @@ impl Held {
             // An answer lost on the way, as a test may have it, is an answer not known.
             let answer = answer.and_then(|reply| Ok(fault::reach(point::AFTER_SETTLE).map(|()| reply)?));
             match answer {
-                Err(Error::Store(error)) if again(&error) && !until.is_over(clock) => {
+                Err(Error::Store(error)) if error.may_pass() && !until.is_over(clock) => {
                     tokio::time::sleep_until(until.instant.min(Instant::now() + pause).into()).await;
                     pause = (pause * 2).min(PAUSES.1);
                 }
@@ -297,11 +295,6 @@ fn too_late() -> Failure {
         code: Some("lease_too_short".to_owned()),
         message: "when the executor was to start, too little of the lease was left".to_owned(),
     }
-}
-
-/// Whether the same command may be submitted again.
-pub(crate) fn again(error: &StoreError) -> bool {
-    matches!(error.code(), Code::CommitUnknown | Code::StoreBusy | Code::StoreFailed)
 }
 
 /// What becomes of an attempt whose caller has gone before its executor started.

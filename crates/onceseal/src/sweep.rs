@@ -16,7 +16,6 @@ use onceseal_store::executor::is_general;
 use onceseal_store::read::{Page, row_of};
 use onceseal_store::{Store, StoreError, Ticket};
 
-use crate::attempt::again;
 use crate::watch::Waiters;
 
 /// How often, from the opening on; each time up to a quarter more, so that
@@ -148,7 +147,7 @@ fn lapse(store: &Store, mut page: Page) -> Result<Lapsed, StoreError> {
             match answer {
                 Ok(reply) => lapsed.ended += usize::from(reply == Reply::Done { changed: true }),
                 Err(error) if is_general(&error) => return Err(error),
-                Err(error) => lapsed.again |= again(&error),
+                Err(error) => lapsed.again |= error.may_pass(),
             }
         }
         match found.into_iter().last() {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use onceseal_core::action::{ActionRow, ActionState};
 use onceseal_core::approval::Status;
+use onceseal_core::code::Code;
 use onceseal_core::id::{ActionId, ApprovalId};
 use onceseal_core::journal::Row;
 use onceseal_core::stream::StreamId;
@@ -167,7 +168,15 @@ impl Watch {
             let row = blocking(move || -> Result<Option<Row>, StoreError> {
                 store.read_rows(|snapshot| Ok(row_of(snapshot.stream(&stream)?).map(|stored| stored.row)))
             });
-            let ends = match look(row.await?) {
+            let row = match row.await {
+                // Whoever waits for a person does not give up for a server that restarts.
+                Err(error) if is_away(&error) && Instant::now() < until => {
+                    tokio::time::sleep_until(until.min(Instant::now() + self.pauses.1).into()).await;
+                    continue;
+                }
+                row => row?,
+            };
+            let ends = match look(row) {
                 Look::Done => return Ok(true),
                 Look::Until(ends) => ends,
             };
@@ -199,7 +208,10 @@ impl Watch {
             }
             let hints = self.store.hints().count();
             let store = self.store.clone();
-            let newest = blocking(move || store.read(|snapshot| snapshot.newest())).await?;
+            let newest = match blocking(move || store.read(|snapshot| snapshot.newest())).await {
+                Err(error) if is_away(&error) => seen.newest,
+                newest => newest?,
+            };
             seen.hints = hints;
             if newest != seen.newest {
                 seen.newest = newest;
@@ -209,6 +221,11 @@ impl Watch {
             pause = (pause * 2).min(self.pauses.1);
         }
     }
+}
+
+/// Whether the store's server does not answer for now.
+fn is_away(error: &Error) -> bool {
+    matches!(error, Error::Store(error) if error.code() == Code::StoreUnreachable)
 }
 
 #[cfg(test)]

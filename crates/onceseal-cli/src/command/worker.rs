@@ -72,6 +72,7 @@ pub(crate) fn run(context: &Context, worker: &Worker) -> Result<ExitCode, CliErr
         let working = working.drain_for(worker.drain.to_std());
         let working = working.tell(move |action, error| failed_at(out, action, error));
         let working = working.tell_each(move |carried| became(out, carried));
+        let working = working.tell_store(move |error| missed(out, error));
         let (stop, stopped) = oneshot::channel();
         // Dropped only with what it would stop.
         let stopped = async { drop(stopped.await) };
@@ -152,6 +153,27 @@ fn failed_at(out: Out, action: ActionId, error: &Error) {
     told.insert("code", error.code());
     told.insert("message", error.to_string());
     object.insert("error", told);
+    out.json_note(object);
+}
+
+/// Tells that the store cannot be read for now, or that it can be again.
+fn missed(out: Out, error: Option<&Error>) {
+    if !out.is_json() {
+        return match error {
+            Some(error) => {
+                out.note(&format!("{}: {error}; it is asked again until it answers", error.code()))
+            }
+            None => out.note("the store answers again"),
+        };
+    }
+    let told = error.map(|error| {
+        let mut told = Object::new();
+        told.insert("code", error.code());
+        told.insert("message", error.to_string());
+        Value::from(told)
+    });
+    let mut object = Object::new();
+    object.insert("store", told.unwrap_or(Value::Null));
     out.json_note(object);
 }
 

@@ -2,8 +2,9 @@
 //! project of its own.
 
 use std::collections::BTreeMap;
+use std::process::{Command as Program, Stdio};
 
-use onceseal_servers::{Database, Postgres, server};
+use onceseal_servers::{Database, Postgres, Shutdown, server, until};
 use serde_json::{Value, json};
 
 use crate::base::{Project, Ran, ran, refund};
@@ -183,4 +184,77 @@ fn a_standby_that_may_lose_commits_is_accepted_in_the_settings_or_nothing_is_don
     let mut command = project.command(&["audit"]);
     let audit = ran(command.env("ONCESEAL_STORE", &address).output().expect("a run"));
     assert!(audit.code == 0 && audit.stdout.contains("commits do not wait for a standby"), "{audit:?}");
+}
+
+#[test]
+fn ua_091_ua_110_a_worker_outlives_its_server_and_says_once_that_it_is_gone_and_once_that_it_is_back() {
+    let server = Postgres::start();
+    let address = server.new_database();
+    let project = Project::empty();
+    let config = "schema: onceseal.policy/v1\nactions:\n  letter: { effect: 'letter:{to}', decision: allow }\n\
+                  tools:\n  letter: { command: { run: ['true'] }, recovery: never }\n";
+    std::fs::write(project.path("onceseal.yaml"), config).expect("written");
+    let command = |args: &[&str]| {
+        let mut command = project.command(args);
+        command.env("ONCESEAL_STORE", &address);
+        command
+    };
+    let said = project.path("said");
+    let file = std::fs::File::create(&said).expect("a file");
+    let mut worker = command(&["worker"]).stdout(Stdio::null()).stderr(file).spawn().expect("a worker");
+    let says = |text: &str| {
+        until(text, || std::fs::read_to_string(&said).expect("text").contains(text).then_some(()));
+    };
+    says("carrying out: letter");
+    server.stop(Shutdown::Immediate);
+    says("store_unreachable");
+    server.start_again();
+    says("the store answers again");
+    let sent = command(&[
+        "operations",
+        "dispatch",
+        "letter",
+        "--arg",
+        "to=ann",
+        "--wait",
+        "--agent",
+        "bot",
+        "--idempotency-key",
+        "1",
+    ]);
+    let sent = ran({ sent }.output().expect("a run"));
+    assert_eq!(sent.code, 0, "{sent:?}");
+    let ended = Program::new("kill").args(["-TERM", &worker.id().to_string()]).status();
+    assert!(ended.expect("kill").success() && worker.wait().expect("it ends").success());
+    let said = std::fs::read_to_string(&said).expect("text");
+    let lines = |text: &str| said.lines().filter(|line| line.contains(text)).count();
+    assert_eq!((lines("store_unreachable"), lines("answers again"), lines("")), (1, 1, 4), "{said}");
+}
+
+#[test]
+fn whoever_waits_for_a_person_is_answered_though_the_server_was_gone_meanwhile() {
+    let server = Postgres::with(&[("log_connections", "on")]).start();
+    let address = server.new_database();
+    let project = Project::new();
+    let command = |args: &[&str]| {
+        let mut command = project.command(args);
+        command.env("ONCESEAL_STORE", &address);
+        command
+    };
+    let waiting = refund("p1", 500_000, &["--wait", "10m", "--json"], "echo x >> calls");
+    let mut waiting = command(&waiting.each());
+    let waiting = waiting.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it waits");
+    let asked = until("it is asked", || {
+        let listed = ran(command(&["approvals", "list", "--json"]).output().expect("a run")).document();
+        Some(listed["items"].get(0)?["approval"].as_str()?.to_owned())
+    });
+    server.stop(Shutdown::Immediate);
+    let before = server.log().len();
+    server.start_again();
+    until("it comes back", || server.log()[before..].contains("connection authorized").then_some(()));
+    let approved = ran(command(&["approve", &asked]).output().expect("a run"));
+    assert_eq!(approved.code, 0, "{approved:?}");
+    let done = ran(waiting.wait_with_output().expect("it ends"));
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(project.read("calls"), "x\n");
 }

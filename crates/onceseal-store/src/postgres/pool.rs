@@ -12,6 +12,7 @@ use super::connect::Connector;
 use super::failure::Failure;
 use super::link::{Link, Parameter};
 use super::lock::{Numbers, of_schema};
+use super::patience::Patience;
 use super::reading::PostgresSnapshot;
 use super::schema;
 use super::sequencer::sequence;
@@ -132,8 +133,7 @@ impl Pool {
         }
     }
 
-    /// A picture, on a connection that may have been idle for long. A server that was
-    /// started again has forgotten the connection, which is no fault.
+    /// A picture, on a connection that may have been idle for long.
     fn open(&self, looks: Looks) -> Result<Link, Failure> {
         let link = self.link()?;
         if self.begin(&link, looks)? {
@@ -163,15 +163,22 @@ impl Pool {
         Ok(())
     }
 
+    /// A picture. A server that is gone is waited for, as by whoever writes.
     fn snapshot_that(&self, looks: Looks) -> Result<PostgresSnapshot<'_>, StoreError> {
-        let turn = self.turn()?;
-        let opened = match self.open(looks) {
-            Err(Failure::Lost(_) | Failure::Again(_) | Failure::Locked | Failure::Full | Failure::Stale) => {
-                self.open(looks)
+        let mut patience = Patience::new();
+        loop {
+            let turn = self.turn()?;
+            let failure = match self.open(looks) {
+                Ok(link) => return Ok(PostgresSnapshot::new(self, turn, link, self.tenant)),
+                Err(failure) => failure,
+            };
+            drop(turn);
+            let is_over = matches!(failure, Failure::Failed(_)) || !patience.is_left() || self.idle().closed;
+            if is_over {
+                return Err(failure.told());
             }
-            opened => opened,
-        };
-        Ok(PostgresSnapshot::new(self, turn, opened.map_err(Failure::told)?, self.tenant))
+            patience.pause();
+        }
     }
 
     /// Takes a picture; says whether something is missing in the log that is looked at.

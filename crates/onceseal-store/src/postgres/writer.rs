@@ -1,7 +1,5 @@
 //! A lane: one connection, one transaction per batch.
 
-use std::time::{Duration, Instant};
-
 use onceseal_core::code::Code;
 use onceseal_core::lock::{Hold, Locks};
 use tokio_postgres::types::Type;
@@ -10,6 +8,7 @@ use super::connect::Connector;
 use super::failure::Failure;
 use super::link::{Link, Parameter};
 use super::lock::{Numbers, of_schema};
+use super::patience::Patience;
 use super::schema::version;
 use super::statements::{BEGIN, WAIT_FOR_LOCKS};
 use super::transaction::{Commit, LOCKS, Lane, Transaction, Unsaved};
@@ -17,12 +16,6 @@ use crate::backend::{Backend, Fault, Work};
 use crate::columns;
 use crate::error::StoreError;
 use crate::time::BatchClock;
-
-/// A batch is tried for so long, and what became of a commit is looked for.
-const BOUND: Duration = Duration::from_secs(10);
-/// Before further attempts to connect, at first and at most: a server that is gone
-/// tells nobody when it is back. One that only lost the connection is there at once.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
 /// One lane of one tenant.
 pub(crate) struct PostgresBackend {
@@ -142,9 +135,8 @@ impl From<Failure> for Attempt {
 
 impl Backend for PostgresBackend {
     fn batch(&mut self, work: &mut Work<'_>) -> Result<(), Fault> {
-        let until = Instant::now() + BOUND;
-        let mut waits = self.lane.waits;
-        let (mut pause, mut was_stale) = (Duration::ZERO, false);
+        let mut patience = Patience::new();
+        let (mut waits, mut was_stale) = (self.lane.waits, false);
         loop {
             let failure = match self.attempt(work, waits) {
                 Ok(()) => {
@@ -164,10 +156,7 @@ impl Backend for PostgresBackend {
                         Err(Failure::Failed(error)) if error.code() == Code::StoreWentBack => {
                             return Err(Fault::Nothing(error));
                         }
-                        Err(_) if Instant::now() < until => {
-                            std::thread::sleep(pause);
-                            pause = (pause * 2).clamp(PAUSES.0, PAUSES.1);
-                        }
+                        Err(_) if patience.is_left() => patience.pause(),
                         Err(_) => return Err(Fault::Unknown(StoreError::new(Code::CommitUnknown))),
                     }
                 },
@@ -177,13 +166,10 @@ impl Backend for PostgresBackend {
                 Failure::Locked if waits => waits = false,
                 // Once it may be a lock that was lost; twice it is what is to be saved.
                 Failure::Stale if !was_stale => was_stale = true,
-                Failure::Again(_) | Failure::Locked if Instant::now() < until => {}
+                Failure::Again(_) | Failure::Locked if patience.is_left() => {}
                 // Fewer commands have room, until it is one alone, which waits for some.
                 Failure::Full if self.lane.room > 1 => self.lane.room /= 2,
-                Failure::Lost(_) | Failure::Full if Instant::now() < until => {
-                    std::thread::sleep(pause);
-                    pause = (pause * 2).clamp(PAUSES.0, PAUSES.1);
-                }
+                Failure::Lost(_) | Failure::Full if patience.is_left() => patience.pause(),
                 failure => return Err(Fault::Nothing(failure.told())),
             }
         }

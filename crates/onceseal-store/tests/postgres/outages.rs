@@ -64,6 +64,23 @@ fn ua_109_behind_a_pooler_what_meets_a_standby_is_asked_again_until_it_takes_wri
 }
 
 #[test]
+fn ua_113_behind_a_pooler_clients_share_one_session_and_leave_nothing_in_it() {
+    let database = server().new_database();
+    let bouncer = Bouncer::before(&database.url(), &[("default_pool_size", "1")]);
+    let address = bouncer.url(database.name());
+    let stores = ["one", "two"].map(|name| open(&address, name));
+    for n in 0..10 {
+        let taken = started(&stores[n % 2], &format!("k {n}"), 1);
+        assert_eq!(code(&stores[(n + 1) % 2].run(failed(&taken))), None);
+        assert_eq!(events_of(&stores[n % 2], &format!("k {n}")).len(), 3);
+    }
+    let left = "SELECT (SELECT count(*) FROM pg_prepared_statements), (SELECT count(*) FROM pg_listening_channels()), \
+                current_setting('lock_timeout'), current_setting('statement_timeout')";
+    assert_eq!(psql(&address, left), "0|0|0|0");
+    assert_sound(&stores[0]);
+}
+
+#[test]
 fn ua_109_a_server_that_takes_no_writes_for_a_while_is_asked_again() {
     let server = Postgres::with(&[("log_connections", "on")]).start();
     let address = server.new_database();

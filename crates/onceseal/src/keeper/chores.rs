@@ -14,7 +14,7 @@ use onceseal_store::{Store, StoreError, Ticket};
 
 use super::PAUSES;
 use super::timed::Timed;
-use crate::attempt::{again, dropped};
+use crate::attempt::dropped;
 use crate::fault::{self, point};
 use crate::marking::Marking;
 use crate::runs::given_up;
@@ -124,14 +124,16 @@ impl Chores {
                 let answer = ticket.and_then(Ticket::wait);
                 tools.waiters.wake(&orphan.settle.attempt.effect);
                 match answer {
-                    Err(error) if again(&error) && Instant::now() < orphan.until => {
+                    Err(error) if error.may_pass() && Instant::now() < orphan.until => {
                         Some(Chore::Settle(orphan))
                     }
                     _ => None,
                 }
             }
             Begun::Command(command, until, ticket) => match ticket.and_then(Ticket::wait) {
-                Err(error) if again(&error) && Instant::now() < until => Some(Chore::Command(command, until)),
+                Err(error) if error.may_pass() && Instant::now() < until => {
+                    Some(Chore::Command(command, until))
+                }
                 _ => None,
             },
             Begun::Answer(ticket) => {

@@ -16,7 +16,6 @@ use tokio::sync::Notify;
 
 use super::PAUSES;
 use super::timed::{Time, Timed};
-use crate::attempt::again;
 use crate::fault::{self, point};
 use crate::moment::Moment;
 
@@ -134,7 +133,7 @@ impl Lease {
                 self.hold.until_us.store(self.until.boot_us, Ordering::Release);
                 Some((self.next(asked), PAUSES.0))
             }
-            Err(error) if again(&error) && !self.until.is_over(self.hold.clock.as_ref()) => {
+            Err(error) if error.may_pass() && !self.until.is_over(self.hold.clock.as_ref()) => {
                 let next = (Instant::now() + pause).min(self.until.instant);
                 Some((next, (pause * 2).min(PAUSES.1)))
             }
@@ -225,13 +224,16 @@ mod tests {
 
     #[test]
     fn p04_a_renewal_that_fails_is_tried_until_the_lease_has_run_out_here() {
-        let clock = Arc::new(ManualClock::new(Reading { wall_us: 0, boot_us: 0 }));
-        let asked = Moment::now(clock.as_ref());
-        let mut lease = Lease::new(clock.clone(), &attempt(), asked);
-        let busy = || Err(StoreError::new(Code::StoreBusy));
-        clock.advance(1_000_000);
-        assert!(lease.renewed(PAUSES.0, busy(), asked).is_some_and(|(_, pause)| pause == PAUSES.0 * 2));
-        clock.advance(1);
-        assert!(lease.renewed(PAUSES.0, busy(), asked).is_none());
+        for code in [Code::StoreBusy, Code::StoreFailed, Code::StoreUnreachable, Code::CommitUnknown] {
+            let clock = Arc::new(ManualClock::new(Reading { wall_us: 0, boot_us: 0 }));
+            let asked = Moment::now(clock.as_ref());
+            let mut lease = Lease::new(clock.clone(), &attempt(), asked);
+            let failed = || Err(StoreError::new(code));
+            clock.advance(1_000_000);
+            let next = lease.renewed(PAUSES.0, failed(), asked);
+            assert!(next.is_some_and(|(_, pause)| pause == PAUSES.0 * 2), "{code}");
+            clock.advance(1);
+            assert!(lease.renewed(PAUSES.0, failed(), asked).is_none(), "{code}");
+        }
     }
 }

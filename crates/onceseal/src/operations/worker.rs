@@ -28,6 +28,8 @@ const ROUNDS: usize = 4;
 const PAGE: usize = 64;
 /// How long an operation that could not be looked at is left alone.
 const LEFT_ALONE: Duration = Duration::from_secs(30);
+/// The longest pause before a store is read again that could not be.
+const MISSED_MOST: Duration = Duration::from_secs(5);
 
 /// A worker of a program's tools.
 ///
@@ -42,6 +44,7 @@ pub struct Worker {
     drain_for: Duration,
     tell: Tell,
     tell_each: Option<TellEach>,
+    tell_store: TellStore,
     /// Nothing more is waited for.
     enough: Arc<Notify>,
 }
@@ -51,8 +54,11 @@ type Tell = Arc<dyn Fn(ActionId, &Error) + Send + Sync>;
 /// Whom a worker tells what became of what it did.
 type TellEach = Arc<dyn Fn(&Carried) + Send + Sync>;
 
+/// Whom a worker tells that the store cannot be read, and that it can be again.
+type TellStore = Arc<dyn Fn(Option<&Error>) + Send + Sync>;
+
 /// How long a worker works.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Until {
     /// Until it is told to stop.
     Stopped,
@@ -78,8 +84,8 @@ impl Worker {
     pub(super) fn new(operations: Operations) -> Worker {
         let (look_every, drain_for) = (Duration::from_millis(500), Duration::from_secs(30));
         let (operations, enough) = (Arc::new(RwLock::new(operations)), Arc::new(Notify::new()));
-        let tell: Tell = Arc::new(|_, _| {});
-        Worker { operations, at_once: 64, look_every, drain_for, tell, tell_each: None, enough }
+        let (tell, tell_store): (Tell, TellStore) = (Arc::new(|_, _| {}), Arc::new(|_| {}));
+        Worker { operations, at_once: 64, look_every, drain_for, tell, tell_each: None, tell_store, enough }
     }
 
     /// Carries so many operations out at once: 64 unless said, 1 at least.
@@ -114,6 +120,13 @@ impl Worker {
         self
     }
 
+    /// Tells once why the store cannot be read, when that begins, and of nothing once
+    /// it can be again. Meanwhile [`Worker::run`] asks again and again.
+    pub fn tell_store(mut self, tell: impl Fn(Option<&Error>) + Send + Sync + 'static) -> Worker {
+        self.tell_store = Arc::new(tell);
+        self
+    }
+
     /// Has this worker and its clones work on other tools from their next look
     /// on. What they have found they carry out as they found it.
     pub fn replace(&self, operations: Operations) {
@@ -129,10 +142,11 @@ impl Worker {
     }
 
     /// Works until `stop` is there, then claims nothing more and waits for what
-    /// is under way.
+    /// is under way. A store that cannot be read for now is asked again, after pauses
+    /// of up to five seconds.
     ///
     /// # Errors
-    /// The store was closed, or can no longer be read.
+    /// The store was closed, or will not be read again by itself.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<Drained, Error> {
         self.work(stop, Until::Stopped).await
     }
@@ -140,7 +154,7 @@ impl Worker {
     /// Works until nothing is due or under way, or as [`Worker::run`] until `stop`.
     ///
     /// # Errors
-    /// As [`Worker::run`].
+    /// As [`Worker::run`], and that the store cannot be read for now.
     pub async fn run_dry(self, stop: impl Future<Output = ()>) -> Result<Drained, Error> {
         self.work(stop, Until::Dry).await
     }
@@ -150,7 +164,7 @@ impl Worker {
     /// does not count.
     ///
     /// # Errors
-    /// As [`Worker::run`].
+    /// As [`Worker::run_dry`].
     pub async fn run_empty(self, stop: impl Future<Output = ()>) -> Result<Drained, Error> {
         self.work(stop, Until::Empty).await
     }
@@ -173,7 +187,15 @@ impl Worker {
         loop {
             if running.len() < self.at_once && shift.ahead.is_empty() {
                 heard = hints.count();
-                shift.look().await?;
+                match shift.look().await {
+                    Err(Error::Store(error)) if until == Until::Stopped && error.may_pass() => {
+                        shift.missed(error.into());
+                    }
+                    looked => {
+                        looked?;
+                        shift.seen();
+                    }
+                }
             }
             while running.len() < self.at_once
                 && let Some((tool, action)) = shift.ahead.pop_front()
@@ -202,7 +224,7 @@ impl Worker {
                 }
                 () = control.inner.outbox.notified(), if room => {}
                 () = hints.beyond(heard), if room => {}
-                () = tokio::time::sleep(self.look_every), if room => {}
+                () = tokio::time::sleep(shift.pause), if room => {}
             }
         }
         let until = tokio::time::Instant::now() + self.drain_for;
@@ -252,12 +274,33 @@ struct Shift<'a> {
     /// Whose turn it is to be first.
     turn: usize,
     failed: usize,
+    /// Before the next look.
+    pause: Duration,
+    /// Whether the store could not be read the last time.
+    is_missed: bool,
 }
 
 impl Shift<'_> {
     fn new(worker: &Worker) -> Shift<'_> {
         let (ahead, busy, poison) = (VecDeque::new(), BTreeSet::new(), BTreeMap::new());
-        Shift { worker, ahead, busy, poison, turn: 0, failed: 0 }
+        let pause = worker.look_every;
+        Shift { worker, ahead, busy, poison, turn: 0, failed: 0, pause, is_missed: false }
+    }
+
+    /// The store could not be read: it is left alone for longer each time.
+    fn missed(&mut self, error: Error) {
+        if !std::mem::replace(&mut self.is_missed, true) {
+            (self.worker.tell_store)(Some(&error));
+        }
+        self.pause = (self.pause * 2).min(MISSED_MOST.max(self.worker.look_every));
+    }
+
+    /// The store could be read.
+    fn seen(&mut self) {
+        if std::mem::replace(&mut self.is_missed, false) {
+            (self.worker.tell_store)(None);
+        }
+        self.pause = self.worker.look_every;
     }
 
     /// Looks for what is due: the oldest of each contract, taken in turn.
@@ -339,6 +382,12 @@ impl Shift<'_> {
             Ok((action, result)) => {
                 self.busy.remove(&action);
                 if let Err(error) = result {
+                    // What was found would meet the same: whether it passes is looked at.
+                    if matches!(&error, Error::Store(error) if error.may_pass()) {
+                        for (_, action) in self.ahead.drain(..) {
+                            self.busy.remove(&action);
+                        }
+                    }
                     (self.worker.tell)(action, &error);
                     self.failed += 1;
                     self.poison.insert(action, Instant::now());

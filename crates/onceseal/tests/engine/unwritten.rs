@@ -153,21 +153,23 @@ async fn an_unknown_error_keeps_the_executors_words_with_the_reason_attached() {
 #[tokio::test]
 async fn ua_104_an_outcome_that_cannot_be_written_is_tried_until_the_lease_ends() {
     let _alone = fault::alone();
-    for world in World::both().await {
-        let minutes = Arc::new(Mutex::new(Vec::new()));
-        let (tried, clock) = (minutes.clone(), world.clock.clone());
-        fault::on(point::BEFORE_SETTLE, move || {
-            tried.lock().expect("whole").push(clock.now().boot_us / 60_000_000);
-            clock.advance(60_000_000);
-            Err(StoreError::new(Code::StoreFailed))
-        });
-        // A lease of five minutes.
-        let result = world.pay("o", 5).execute(|_| async { Ok::<_, Failure>("paid") }).await;
-        assert_eq!(code(result), "store_failed");
-        assert_eq!(*minutes.lock().expect("whole"), [0, 1, 2, 3, 4, 5], "to its end, and not after it");
-        // Nobody claims that it did not happen: the lease's lapse makes it unknown.
-        fault::disarm();
-        assert_eq!(code(world.pay("o", 5).execute(never).await), "ambiguous");
+    for why in [Code::StoreFailed, Code::StoreUnreachable] {
+        for world in World::both().await {
+            let minutes = Arc::new(Mutex::new(Vec::new()));
+            let (tried, clock) = (minutes.clone(), world.clock.clone());
+            fault::on(point::BEFORE_SETTLE, move || {
+                tried.lock().expect("whole").push(clock.now().boot_us / 60_000_000);
+                clock.advance(60_000_000);
+                Err(StoreError::new(why))
+            });
+            // A lease of five minutes.
+            let result = world.pay("o", 5).execute(|_| async { Ok::<_, Failure>("paid") }).await;
+            assert_eq!(code(result), why.as_str());
+            assert_eq!(*minutes.lock().expect("whole"), [0, 1, 2, 3, 4, 5], "to its end, and not after it");
+            // Nobody claims that it did not happen: the lease's lapse makes it unknown.
+            fault::disarm();
+            assert_eq!(code(world.pay("o", 5).execute(never).await), "ambiguous");
+        }
     }
 }
 

@@ -1,0 +1,33 @@
+//! How long a server that is gone is waited for.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// So long something is tried again.
+const BOUND: Duration = Duration::from_secs(10);
+/// Before further attempts, at first and at most: a server that is gone tells nobody
+/// when it is back. One that only lost the connection is there at once.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+
+/// What is left of the time of one attempt and those that follow on it.
+pub(super) struct Patience {
+    until: Instant,
+    pause: Duration,
+}
+
+impl Patience {
+    pub(super) fn new() -> Patience {
+        Patience { until: Instant::now() + BOUND, pause: Duration::ZERO }
+    }
+
+    /// Whether there is time for another attempt.
+    pub(super) fn is_left(&self) -> bool {
+        Instant::now() < self.until
+    }
+
+    /// Before the next attempt: the first comes at once.
+    pub(super) fn pause(&mut self) {
+        sleep(self.pause);
+        self.pause = (self.pause * 2).clamp(PAUSES.0, PAUSES.1);
+    }
+}
