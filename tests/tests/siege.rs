@@ -1,6 +1,6 @@
 //! Servers that fail under load: every answer that clients of several processes got
 //! fits into one order of each effect, nothing acknowledged is lost, and the audit is
-//! clean (P03, P05, P09). The same at length: `cargo run --release -p onceseal-tests
+//! clean (P03, P05). The same at length: `cargo run --release -p onceseal-tests
 //! --bin siege`.
 
 use std::path::Path;
@@ -40,7 +40,7 @@ fn p05_a_standby_that_commits_waited_for_has_what_was_answered_when_it_takes_ove
 }
 
 #[test]
-fn p09_a_host_that_is_cut_off_and_clocks_that_are_apart_give_nobody_an_effect_twice() {
+fn p03_a_host_that_is_cut_off_and_clocks_that_are_apart_give_nobody_an_effect_twice() {
     assert_kept(Fault::Partition);
 }
 
