@@ -1,5 +1,6 @@
 //! The store: commands in, answers out, snapshots for whoever reads.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -256,6 +257,7 @@ impl Store {
         if self.closed.load(Ordering::Acquire) {
             return Err(StoreError::new(Code::StoreClosed));
         }
+        let _reading = Reading::begin();
         with(self.readers.snapshot()?.as_ref())
     }
 
@@ -271,6 +273,7 @@ impl Store {
         if self.closed.load(Ordering::Acquire) {
             return Err(StoreError::new(Code::StoreClosed));
         }
+        let _reading = Reading::begin();
         with(self.readers.rows()?.as_ref())
     }
 
@@ -354,6 +357,26 @@ impl Store {
 impl Drop for Store {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+thread_local!(static IS_READING: Cell<bool> = const { Cell::new(false) });
+
+/// That this thread reads. Whoever reads within that waits for a connection which may
+/// be its own.
+struct Reading;
+
+impl Reading {
+    fn begin() -> Reading {
+        let is_reading = IS_READING.replace(true);
+        debug_assert!(!is_reading, "a picture is taken while the thread has one");
+        Reading
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        IS_READING.set(false);
     }
 }
 
