@@ -114,7 +114,9 @@ pub fn run(fault: Fault, program: &Path, seed: u64, size: &Size) -> Report {
 }
 
 fn open(url: &str) -> Store {
-    Store::postgres(url.parse().expect("an address"), &Options::default()).expect("opened")
+    // One that may lose what was acknowledged is a fault too.
+    let options = Options { asynchronous_standby: true, ..Options::default() };
+    Store::postgres(url.parse().expect("an address"), &options).expect("opened")
 }
 
 fn activate(url: &str) {

@@ -19,9 +19,9 @@ use onceseal_core::reply::{Attempt, Reply};
 use onceseal_core::stream::StreamId;
 use onceseal_core::time::Span;
 use onceseal_store::read::row_of;
-use onceseal_store::{Options, Store, StoreError};
+use onceseal_store::{Store, StoreError};
 
-use super::{ACTION, OPERATOR, clock};
+use super::{ACTION, OPERATOR, clock, open};
 use crate::chance::Chance;
 use crate::history::{Answer, Call, Moment, Operation};
 
@@ -53,8 +53,7 @@ pub struct Orders {
 /// # Panics
 /// If the store cannot be opened, or answers what no client may be answered.
 pub fn serve(orders: &Orders, file: &Path) -> bool {
-    let store = Store::postgres(orders.url.parse().expect("an address"), &Options::default());
-    let store = store.expect("opened");
+    let store = open(&orders.url);
     let policy = store.active_policy().expect("read").expect("a policy");
     let (stop, went_back) = (AtomicBool::new(false), AtomicBool::new(false));
     println!("ready");
