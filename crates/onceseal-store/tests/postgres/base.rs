@@ -242,7 +242,8 @@ impl Numbers {
             }
             let sql = "SELECT (l.classid::int8 << 32) | l.objid::int8 FROM pg_locks l \
                        JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'advisory' AND l.granted \
-                       AND l.mode = 'ExclusiveLock' AND a.application_name = 'numbers'";
+                       AND l.mode = 'ExclusiveLock' AND a.application_name = 'numbers' \
+                       AND a.datname = current_database()";
             let rows = psql(&url, sql);
             let numbers = rows.lines().map(|line| line.parse::<i64>().expect("a number"));
             *found.lock().expect("unharmed") = numbers.collect();
