@@ -106,6 +106,8 @@ impl Executor {
         let mut ran = Ran::Answered(Err(StoreError::new(Code::Internal)));
         let mut undone = None;
         let saved = backend.batch(&mut |loader| {
+            // A backend may try again: what an earlier try came to is nobody's answer.
+            undone = None;
             let mut batch = Batch::new(pinned, loader, decide.as_ref());
             ran = match batch.admit(std::slice::from_ref(command))?.pop() {
                 Some(Ok(needs)) => batch.run(0, command, needs)?,
@@ -149,11 +151,12 @@ impl Executor {
         // Where the backend fails before it begins, the commands were all in it.
         let mut begun = commands.len();
         let saved = backend.batch(&mut |loader| {
-            let started = Instant::now();
             let mut aside: BTreeMap<usize, Needs> = BTreeMap::new();
             loop {
                 let mut batch = Batch::new(pinned, loader, decide.as_ref());
                 let admitted = batch.admit(commands)?;
+                // Locks may have been waited for, and a server may be far away.
+                let started = Instant::now();
                 ran.clear();
                 begun = 0;
                 for (n, (command, admitted)) in commands.iter().zip(admitted).enumerate() {

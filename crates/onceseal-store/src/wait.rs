@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 /// It needs no runtime of this thread, and gets in the way of none.
 pub(crate) fn wait_for<F: Future>(time: Duration, future: F) -> Option<F::Output> {
     let until = Instant::now() + time;
-    let mut future = pin!(future);
+    // Where a task of a runtime waits so, its share of that is nothing to this.
+    let mut future = pin!(tokio::task::unconstrained(future));
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
     loop {

@@ -223,9 +223,9 @@ impl Watch {
     }
 }
 
-/// Whether the store's server does not answer for now.
+/// Whether the store's server does not answer for now, or has too much to do.
 fn is_away(error: &Error) -> bool {
-    matches!(error, Error::Store(error) if error.code() == Code::StoreUnreachable)
+    matches!(error, Error::Store(error) if matches!(error.code(), Code::StoreUnreachable | Code::StoreBusy))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio_postgres::types::{ToSql, Type};
@@ -23,21 +24,27 @@ pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 pub(super) struct Link {
     client: Client,
     pub(super) sql: Arc<Statements>,
+    /// Whether an answer was given up.
+    is_silent: AtomicBool,
 }
 
 impl Link {
     pub(super) fn new(client: Client, sql: Arc<Statements>) -> Link {
-        Link { client, sql }
+        Link { client, sql, is_silent: AtomicBool::new(false) }
     }
 
+    /// Whether it is good for nothing more.
     pub(super) fn is_closed(&self) -> bool {
-        self.client.is_closed()
+        self.client.is_closed() || self.is_silent.load(Ordering::Relaxed)
     }
 
-    /// Waits for what was sent. After a failure to answer the connection is not to
-    /// be used again.
+    /// Waits for what was sent. After a failure to answer the connection counts as
+    /// closed.
     pub(super) fn wait<T>(&self, sent: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-        wait_for(ANSWER, sent).unwrap_or_else(|| Err(Failure::Lost(unreachable("it does not answer"))))
+        wait_for(ANSWER, sent).unwrap_or_else(|| {
+            self.is_silent.store(true, Ordering::Relaxed);
+            Err(Failure::Lost(unreachable("it does not answer")))
+        })
     }
 
     /// The rows of a query.

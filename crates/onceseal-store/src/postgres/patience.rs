@@ -9,20 +9,22 @@ const BOUND: Duration = Duration::from_secs(10);
 /// when it is back. One that only lost the connection is there at once.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
-/// What is left of the time of one attempt and those that follow on it.
+/// What is left of the time of the attempts that follow on one that failed. It begins
+/// with the first failure: a host that is cut off is noticed only after a while.
 pub(super) struct Patience {
-    until: Instant,
+    until: Option<Instant>,
     pause: Duration,
 }
 
 impl Patience {
     pub(super) fn new() -> Patience {
-        Patience { until: Instant::now() + BOUND, pause: Duration::ZERO }
+        Patience { until: None, pause: Duration::ZERO }
     }
 
     /// Whether there is time for another attempt.
-    pub(super) fn is_left(&self) -> bool {
-        Instant::now() < self.until
+    pub(super) fn is_left(&mut self) -> bool {
+        let now = Instant::now();
+        now < *self.until.get_or_insert(now + BOUND)
     }
 
     /// Before the next attempt: the first comes at once.

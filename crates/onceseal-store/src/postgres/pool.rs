@@ -96,7 +96,7 @@ impl Pool {
     }
 
     /// Waits until fewer read than may.
-    fn turn(&self) -> Result<Turn<'_>, StoreError> {
+    pub(super) fn turn(&self) -> Result<Turn<'_>, StoreError> {
         let is_full = |reading: &mut usize| *reading >= READERS;
         let waited = self.ended.wait_timeout_while(self.reading(), PATIENCE, is_full);
         let (mut reading, waited) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -133,24 +133,48 @@ impl Pool {
         }
     }
 
-    /// A picture, on a connection that may have been idle for long.
-    fn open(&self, looks: Looks) -> Result<Link, Failure> {
-        let link = self.link()?;
-        if self.begin(&link, looks)? {
-            // Somebody has committed what is not in the log, and may never look at it
-            // again. It stays so where somebody keeps the sequencer's lock for long, and
-            // for whoever may not write.
-            link.wait(link.run("ROLLBACK"))?;
-            match self.sequence(&link) {
-                Err(Failure::Lost(why)) => return Err(Failure::Lost(why)),
-                Ok(()) | Err(_) => self.begin(&link, looks)?,
+    /// A picture. A server that is gone is waited for, as by whoever writes.
+    fn picture(&self, mut looks: Looks) -> Result<PostgresSnapshot<'_>, StoreError> {
+        let mut patience = Patience::new();
+        loop {
+            let failure = match self.attempt(looks) {
+                Ok(Some(picture)) => return Ok(picture),
+                // It stays so where somebody keeps the sequencer's lock for long, and for
+                // whoever may not write.
+                Ok(None) => {
+                    looks = Looks::AtRows;
+                    continue;
+                }
+                Err(failure) => failure,
             };
+            if matches!(failure, Failure::Failed(_)) || !patience.is_left() || self.idle().closed {
+                return Err(failure.told());
+            }
+            patience.pause();
         }
-        Ok(link)
+    }
+
+    /// A picture, on a connection that may have been idle for long. None where somebody
+    /// has committed what is not in the log, and may never look at it again: then that
+    /// has been seen to.
+    fn attempt(&self, looks: Looks) -> Result<Option<PostgresSnapshot<'_>>, Failure> {
+        let turn = self.turn()?;
+        let link = self.link()?;
+        if !self.begin(&link, looks)? {
+            return Ok(Some(PostgresSnapshot::new(self, turn, link, self.tenant)));
+        }
+        link.wait(link.run("ROLLBACK"))?;
+        self.give_back(link);
+        // Others read meanwhile.
+        drop(turn);
+        match self.sequence() {
+            Err(Failure::Lost(why)) => Err(Failure::Lost(why)),
+            Ok(()) | Err(_) => Ok(None),
+        }
     }
 
     /// Appends what is not in the log; one for all that wait.
-    fn sequence(&self, link: &Link) -> Result<(), Failure> {
+    fn sequence(&self) -> Result<(), Failure> {
         let Sequencing { asked, served } = &self.sequencing;
         let own = asked.fetch_add(1, Ordering::Relaxed) + 1;
         let mut served = served.lock().unwrap_or_else(PoisonError::into_inner);
@@ -158,27 +182,11 @@ impl Pool {
             return Ok(());
         }
         let up_to = asked.load(Ordering::Relaxed);
-        link.wait(sequence(link, self.tenant, self.numbers))?;
+        let link = self.link()?;
+        link.wait(sequence(&link, self.tenant, self.numbers))?;
+        self.give_back(link);
         *served = up_to;
         Ok(())
-    }
-
-    /// A picture. A server that is gone is waited for, as by whoever writes.
-    fn snapshot_that(&self, looks: Looks) -> Result<PostgresSnapshot<'_>, StoreError> {
-        let mut patience = Patience::new();
-        loop {
-            let turn = self.turn()?;
-            let failure = match self.open(looks) {
-                Ok(link) => return Ok(PostgresSnapshot::new(self, turn, link, self.tenant)),
-                Err(failure) => failure,
-            };
-            drop(turn);
-            let is_over = matches!(failure, Failure::Failed(_)) || !patience.is_left() || self.idle().closed;
-            if is_over {
-                return Err(failure.told());
-            }
-            patience.pause();
-        }
     }
 
     /// Takes a picture; says whether something is missing in the log that is looked at.
@@ -203,14 +211,15 @@ impl Pool {
 
 impl Readers for Arc<Pool> {
     fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, StoreError> {
-        Ok(Box::new(self.snapshot_that(Looks::AtLog)?))
+        Ok(Box::new(self.picture(Looks::AtLog)?))
     }
 
     fn rows(&self) -> Result<Box<dyn Rows + '_>, StoreError> {
-        Ok(Box::new(self.snapshot_that(Looks::AtRows)?))
+        Ok(Box::new(self.picture(Looks::AtRows)?))
     }
 
     fn unsafe_settings(&self) -> Result<Vec<String>, StoreError> {
+        let _turn = self.turn()?;
         let link = self.link().map_err(Failure::told)?;
         let server = self.connector.server(&link).map_err(Failure::told)?;
         let mut faults = server.faults();

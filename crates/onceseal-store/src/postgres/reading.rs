@@ -32,7 +32,7 @@ impl Drop for PostgresSnapshot<'_> {
     fn drop(&mut self) {
         let Some(link) = self.link.take() else { return };
         // A connection that cannot end its transaction is closed instead.
-        if link.wait(link.run("ROLLBACK")).is_ok() {
+        if !link.is_closed() && link.wait(link.run("ROLLBACK")).is_ok() {
             self.pool.give_back(link);
         }
     }

@@ -54,10 +54,6 @@ impl Left {
         }
         Ok(left)
     }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.ids.is_empty()
-    }
 }
 
 /// What a transaction is to know once it has its locks.
@@ -77,32 +73,36 @@ pub(super) fn packed(places: &[Place]) -> Vec<u8> {
     bytes
 }
 
-/// Appends everything that has been left, in transactions of its own.
+/// Appends everything that had been left, in transactions of its own. What is left
+/// meanwhile is for whoever asks after that.
 pub(super) async fn sequence(link: &Link, tenant: i32, numbers: [i64; 2]) -> Result<(), Failure> {
     loop {
         link.run(BEGIN).await?;
         match once(link, tenant, numbers).await {
-            Ok(true) => {}
-            done => {
-                let rolled_back = link.run("ROLLBACK").await;
-                return done.and(rolled_back);
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(failure) => {
+                // What it failed with says more than this would.
+                let _ = link.run("ROLLBACK").await;
+                return Err(failure);
             }
         }
     }
 }
 
-/// One transaction of it; `false` where there is nothing to do.
+/// One transaction of it; whether that was all.
 async fn once(link: &Link, tenant: i32, [schema, sequencer]: [i64; 2]) -> Result<bool, Failure> {
     let (numbers, alone) = (vec![schema, sequencer], vec![false, true]);
     link.rows(WAIT_FOR_LOCKS, &[(&numbers, Type::INT8_ARRAY), (&alone, Type::BOOL_ARRAY)]).await?;
     let facts = facts(link, tenant).await?;
-    let (newest, left) = (integer(&facts, 3, "log.position")?, Left::of(&facts)?);
-    if left.is_empty() {
-        return Ok(false);
+    let newest = integer(&facts, 3, "log.position")?;
+    let Left { ids, places, is_all } = Left::of(&facts)?;
+    if ids.is_empty() {
+        link.run("ROLLBACK").await?;
+        return Ok(true);
     }
-    let Left { ids, places, .. } = left;
     let rows = Rows { newest, log: places, sequenced: ids, ..Rows::default() };
     let (appended, committed) = join(rows.save(link, tenant), link.run("COMMIT")).await;
     appended.and(committed)?;
-    Ok(true)
+    Ok(is_all)
 }

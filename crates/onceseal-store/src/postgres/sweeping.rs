@@ -19,6 +19,7 @@ impl Sweeps for Arc<Pool> {
     fn alone(&self, sweep: &mut dyn FnMut()) -> Result<(), StoreError> {
         let change = |sql: &str, number: i64| {
             let parameters: [Parameter<'_>; 2] = [(&self.tenant, Type::INT4), (&number, Type::INT8)];
+            let _turn = self.turn()?;
             let link = self.link()?;
             let rows = link.wait(link.rows(sql, &parameters))?;
             self.give_back(link);

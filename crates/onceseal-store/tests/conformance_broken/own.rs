@@ -1,11 +1,17 @@
 //! Stores that lose or keep a caller's rows apart from their command.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use onceseal_core::code::Code;
+use onceseal_core::command::Command;
 use onceseal_core::journal::{Body, Nothing, Refs};
 use onceseal_core::reply::Reply;
+use onceseal_core::store::Note;
 use onceseal_core::store::event::NoteSealed;
 use onceseal_core::stream::{StreamId, StreamKind};
-use onceseal_store::Parts;
 use onceseal_store::backend::{Backend, Changes, Fault, Work};
+use onceseal_store::{Options, OwnError, Parts, Store, StoreError};
 
 use crate::break_it::{draft, saving, verdict};
 use crate::{Place, broken};
@@ -58,5 +64,49 @@ impl Backend for Insists {
 
     fn accept_clock(&mut self) {
         self.0.accept_clock();
+    }
+}
+
+/// Once it is armed: tries everything twice, and does not know what became of the
+/// second try.
+struct Forgets {
+    backend: Box<dyn Backend>,
+    is_armed: Arc<AtomicBool>,
+}
+
+impl Backend for Forgets {
+    fn batch(&mut self, work: &mut Work<'_>) -> Result<(), Fault> {
+        if !self.is_armed.load(Ordering::SeqCst) {
+            return self.backend.batch(work);
+        }
+        self.backend.batch(&mut |loader| {
+            // What the first try came to, nobody is told.
+            drop(work(loader));
+            work(loader)
+        })?;
+        Err(Fault::Unknown(StoreError::new(Code::CommitUnknown)))
+    }
+
+    fn accept_clock(&mut self) {
+        self.backend.accept_clock();
+    }
+}
+
+#[test]
+fn what_a_caller_undid_in_a_try_that_was_repeated_is_not_told_of_the_last() {
+    let (is_armed, parts) =
+        (Arc::new(AtomicBool::new(false)), Parts::memory(&Options::default()).expect("parts"));
+    let backend = Box::new(Forgets { backend: parts.backend, is_armed: is_armed.clone() });
+    let store = Store::of(Parts { backend, ..parts }).expect("opened");
+    is_armed.store(true, Ordering::SeqCst);
+    let mut tries = 0;
+    let note = Command::Note(Note { body: "1".to_owned(), source: "a test".to_owned() });
+    let done: Result<_, OwnError<StoreError>> = store.run_with(note, |_, _| {
+        tries += 1;
+        if tries == 1 { Err(StoreError::new(Code::Internal)) } else { Ok(()) }
+    });
+    match done {
+        Err(OwnError::Store(error)) => assert_eq!((error.code(), tries), (Code::CommitUnknown, 2)),
+        other => panic!("{other:?}"),
     }
 }

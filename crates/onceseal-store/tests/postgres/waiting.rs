@@ -6,7 +6,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use onceseal_core::code::Code;
-use onceseal_core::command::Command;
+use onceseal_core::command::{Command, Nonce, Stamped};
 use onceseal_core::journal::Kind;
 use onceseal_core::json::Object;
 use onceseal_core::reply::Reply;
@@ -295,5 +295,29 @@ fn commands_of_a_batch_that_is_let_go_again_keep_their_order() {
     assert_eq!(code(&settles.wait()), None);
     assert_eq!(attempt(takes.wait()).fence, 2, "what was asked for first is done first");
     refused(one.run(failed(&first)), Code::InProgress);
+    assert_sound(&one);
+}
+
+#[test]
+fn those_that_waited_for_one_lock_are_decided_together() {
+    let database = server().new_database();
+    let (one, numbers) = (open(&database, "one"), Numbers::of(&database));
+    let taken = started(&one, "k", 1);
+    let (key, mut holder) = (numbers.key("k"), Session::open(&database));
+    holder.lock(key);
+    let commands = [failed(&taken), reserve("k", 2)].into_iter().zip(1..);
+    let stamped = |(command, n)| Stamped { command, made_at: 0, nonce: Nonce([n; 16]) };
+    let waiting = one.submit_all(commands.map(stamped).collect());
+    // For longer than a batch may decide.
+    let long = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'one' AND wait_event = 'advisory' \
+                AND datname = current_database() AND clock_timestamp() - query_start > interval '100 ms'";
+    until("it has waited", || (database.sql(long) == "1").then_some(()));
+    holder.unlock(key);
+    for ticket in waiting {
+        assert_eq!(code(&ticket.wait()), None);
+    }
+    let moments: Vec<_> = events_of(&one, "k").iter().map(|event| event.stamp.at).collect();
+    assert_eq!(moments.len(), 4);
+    assert_eq!(moments[2], moments[3], "one transaction has one moment");
     assert_sound(&one);
 }

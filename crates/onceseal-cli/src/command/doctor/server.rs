@@ -72,7 +72,7 @@ fn settings(state: &ServerState) -> Check {
 
 fn failover(state: &ServerState, accepted: bool) -> Check {
     let hosts = format!("{} in the address", counted(state.hosts, "host"));
-    let follow = counted(usize::try_from(state.server.standbys).unwrap_or(0), "standby").replace("ys", "ies");
+    let follow = counted(usize::try_from(state.server.standbys).unwrap_or(0), "standby");
     let names = escape_for_display(&state.server.synchronous);
     let check = |verdict, what: String| Check::new("failover", verdict, format!("{what}; {hosts}"));
     let may_lack =
