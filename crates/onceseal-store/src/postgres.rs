@@ -37,7 +37,7 @@ pub(crate) use connect::Connector;
 pub(crate) use pool::Pool;
 pub use server::{Connections, Failover, LockRoom, Server, ServerState, Skew, Standby};
 pub(crate) use tenant::Founded;
-pub use transfer::{Moved, transfer};
+pub use transfer::{Halted, Moved, transfer};
 pub use url::{PostgresUrl, UrlError};
 pub(crate) use writer::PostgresBackend;
 

@@ -3,18 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use onceseal_store::place::MOVED;
-use onceseal_store::{Moved, StoreError, migrate, transfer};
+use onceseal_store::{Halted, Moved, StoreError, migrate, transfer};
 
 use crate::error::Error;
 use crate::open::Opening;
 use crate::seen::newest;
 use crate::site::Site;
 
-/// A store whose rows are on the server, and whose file is still the store.
+/// A store whose rows are on the server, and whose file is still the store. Whoever
+/// writes to the file waits as long as this is there.
 pub struct Moving {
     file: PathBuf,
     opening: Opening,
     tenants: Vec<Moved>,
+    halted: Halted,
 }
 
 impl Moving {
@@ -27,8 +29,8 @@ impl Moving {
         let Site::Server { url, .. } = Site::find(opening)? else {
             return Err(crate::config::ConfigError::Setting("store: a server is needed".to_owned()).into());
         };
-        let tenants = transfer(file, *url, &opening.options())?;
-        Ok(Moving { file: file.to_owned(), opening: opening.clone(), tenants })
+        let (tenants, halted) = transfer(file, *url, &opening.options())?;
+        Ok(Moving { file: file.to_owned(), opening: opening.clone(), tenants, halted })
     }
 
     /// What was copied of each tenant.
@@ -64,6 +66,8 @@ impl Moving {
             return Err(StoreError::from(std::io::Error::from(std::io::ErrorKind::AlreadyExists)).into());
         }
         std::fs::rename(&self.file, &aside).map_err(StoreError::from)?;
+        // Whoever waited finds no file, and is refused.
+        drop(self.halted);
         // Where another process had it open, a part of it is still in its log.
         for beside in ["-wal", "-shm"] {
             match std::fs::rename(named(beside), named(&format!("{MOVED}{beside}"))) {

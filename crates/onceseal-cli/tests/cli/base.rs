@@ -80,21 +80,26 @@ impl Project {
     /// The project's store, as a program that embeds the library opens it
     /// under the project's policy; its clock stood still so many minutes ago.
     pub(crate) fn embedded(&self, minutes_ago: i64) -> Control {
+        let Reading { wall_us, boot_us } = SystemClock.now();
+        let ago = minutes_ago * 60_000_000;
+        let clock = ManualClock::new(Reading { wall_us: wall_us - ago, boot_us: boot_us - ago });
+        let opening = Opening { clock: Arc::new(clock), ..self.opening(Settings::default()) };
+        let control = Control::found(&opening).expect("a store");
+        let policy = Config::load(&self.path("onceseal.yaml")).expect("a policy").policy;
+        control.activate(policy, false, None).expect("its policy");
+        control
+    }
+
+    /// How such a program opens a store of the project.
+    pub(crate) fn opening(&self, settings: Settings) -> Opening {
         let surroundings = Surroundings {
             state: None,
             home: Some(self.base().into()),
             xdg_state_home: Some(self.base().join("state").into()),
             ..Surroundings::of_process(self.path(""))
         };
-        let Reading { wall_us, boot_us } = SystemClock.now();
-        let ago = minutes_ago * 60_000_000;
-        let clock = ManualClock::new(Reading { wall_us: wall_us - ago, boot_us: boot_us - ago });
-        let opening = Opening::new(Settings::default()).expect("a working directory");
-        let opening = Opening { surroundings, clock: Arc::new(clock), sweep: false, ..opening };
-        let control = Control::found(&opening).expect("a store");
-        let policy = Config::load(&self.path("onceseal.yaml")).expect("a policy").policy;
-        control.activate(policy, false, None).expect("its policy");
-        control
+        let opening = Opening::new(settings).expect("a working directory");
+        Opening { surroundings, sweep: false, ..opening }
     }
 
     pub(crate) fn database(&self) -> PathBuf {

@@ -4,6 +4,10 @@
 use std::collections::BTreeMap;
 use std::process::{Command as Program, Stdio};
 
+use onceseal::Moving;
+use onceseal::config::{Settings, StoreAddress};
+use onceseal::core::command::Command;
+use onceseal::core::store::Note;
 use onceseal_servers::{Database, Postgres, Shutdown, server, until};
 use serde_json::{Value, json};
 
@@ -108,6 +112,24 @@ fn a_store_moves_to_a_server_and_nothing_is_done_again() {
     assert_ne!(twice.code, 0, "a project without a store has nothing to move: {twice:?}");
     let nothing = all.run(0, &["migrate"]);
     assert!(nothing.code == 0 && nothing.stdout.contains("nothing to do"), "{nothing:?}");
+}
+
+/// From the copy to the end of the audit, which may be long.
+#[test]
+fn p05_what_was_waiting_for_a_file_that_moves_is_not_acknowledged() {
+    let all = Hosts::new();
+    let host = &all.hosts[0];
+    assert_eq!(host.refund("p1", 1, &[]).code, 0);
+    let control = onceseal::Control::found(&host.opening(Settings::default())).expect("its store");
+    let store = Some(StoreAddress::parse(&all.database.url()).expect("an address"));
+    let moving = Moving::begin(&host.database(), &host.opening(Settings { store, ..Settings::default() }));
+    let moving = moving.expect("copied");
+    let note = || Command::Note(Note { body: "1".to_owned(), source: "a test".to_owned() });
+    let ticket = control.store().submit(note()).expect("submitted");
+    moving.end().expect("put aside");
+    let told = ticket.wait();
+    assert!(told.is_err(), "the server has nothing of it: {told:?}");
+    assert!(control.store().run(note()).is_err(), "nor of what comes after");
 }
 
 #[test]

@@ -39,18 +39,25 @@ pub struct Moved {
     pub is_renumbered: bool,
 }
 
-/// Moves everything in the file `from`, which nobody writes to meanwhile, into the
-/// schema at `to`, which holds none of its tenants. The file stays as it is: see
-/// to it that nobody acts on it any more.
+/// A file that was moved from. Whoever writes to it waits as long as this is there.
+pub struct Halted {
+    /// In a transaction that only ends with it.
+    _writer: Connection,
+}
+
+/// Moves everything in the file `from` into the schema at `to`, which holds none of its
+/// tenants. The file stays as it is: before what halts it is dropped, see to it that
+/// nobody acts on it any more.
 ///
 /// # Errors
 /// Either cannot be used, a tenant is there already, or the server has a standby that
-/// commits do not wait for and the options do not accept that. Nothing was moved then.
-pub fn transfer(from: &Path, to: PostgresUrl, options: &Options) -> Result<Vec<Moved>, StoreError> {
+/// commits do not wait for and the options do not accept that. Nothing was moved then,
+/// but after `commit_unknown`, which the server did not say.
+pub fn transfer(from: &Path, to: PostgresUrl, options: &Options) -> Result<(Vec<Moved>, Halted), StoreError> {
     let file = sqlite::Connector::new(from.to_owned(), None)?;
     let source = file.raw_writer()?;
     sqlite::require_current(&source)?;
-    // Whoever writes waits, and is refused in the end.
+    // Whoever writes waits, and is refused once the file is no longer there.
     source.execute_batch("BEGIN IMMEDIATE")?;
     let connector = Connector::new(to)?;
     let link = connector.connect().map_err(Failure::told)?;
@@ -63,8 +70,7 @@ pub fn transfer(from: &Path, to: PostgresUrl, options: &Options) -> Result<Vec<M
         // What it failed with says more than this would.
         let _ = link.wait(link.run("ROLLBACK"));
     }
-    source.execute_batch("ROLLBACK")?;
-    moved.map_err(Failure::told)
+    Ok((moved.map_err(Failure::told)?, Halted { _writer: source }))
 }
 
 struct Transfer<'a> {
@@ -83,7 +89,8 @@ impl From<rusqlite::Error> for Failure {
 impl Transfer<'_> {
     fn run(&mut self, schema: &str) -> Result<Vec<Moved>, Failure> {
         let link = self.link;
-        let (numbers, alone) = (vec![of_schema(schema)], vec![true]);
+        // Migrations wait; other tenants need not.
+        let (numbers, alone) = (vec![of_schema(schema)], vec![false]);
         link.wait(async {
             link.run(BEGIN).await?;
             link.run(
@@ -107,7 +114,10 @@ impl Transfer<'_> {
         }
         self.events()?;
         self.payloads()?;
-        link.wait(link.run("COMMIT"))?;
+        link.wait(link.run("COMMIT")).map_err(|failure| match failure {
+            Failure::Lost(_) => Failure::Failed(StoreError::new(Code::CommitUnknown)),
+            failure => failure,
+        })?;
         Ok(moved)
     }
 
