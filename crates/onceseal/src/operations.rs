@@ -184,7 +184,7 @@ impl Operations {
     fn contracts(&self) -> Result<Vec<Hash>, StoreError> {
         let mut contracts: Vec<Hash> = self.tools.keys().copied().collect();
         if self.earlier.is_some() {
-            let active = self.control.store().read(|snapshot| {
+            let active = self.control.store().read_rows(|snapshot| {
                 let active = |name: &String| earlier::active(&self.control, snapshot, name);
                 self.newest.keys().map(active).collect::<Result<Vec<_>, _>>()
             })?;

@@ -22,7 +22,7 @@ use onceseal_core::operation::event::{Cancelled, PersonSaid};
 use onceseal_core::policy::ActivePolicy;
 use onceseal_core::stream::{StreamId, StreamKind};
 use onceseal_store::StoreError;
-use onceseal_store::read::{Hit, Page, Snapshot, StoredEvent, policy};
+use onceseal_store::read::{Hit, Page, Rows, Snapshot, StoredEvent, policy};
 
 use crate::control::Control;
 use crate::error::Error;
@@ -85,7 +85,7 @@ impl Control {
     /// # Errors
     /// The store cannot be read.
     pub fn receipt_place(&self, id: ReceiptId) -> Result<Option<(StreamId, u64)>, Error> {
-        Ok(self.store().read(|snapshot| place_of(snapshot, id))?)
+        Ok(self.store().read_rows(|snapshot| place_of(snapshot, id))?)
     }
 
     /// The action a receipt is about.
@@ -110,7 +110,7 @@ impl Control {
 }
 
 /// Where a receipt's event stands.
-fn place_of(snapshot: &dyn Snapshot, id: ReceiptId) -> Result<Option<(StreamId, u64)>, StoreError> {
+fn place_of(snapshot: &dyn Rows, id: ReceiptId) -> Result<Option<(StreamId, u64)>, StoreError> {
     let Key { index, bytes } = Key::of(Index::Receipt, &[&id.0]);
     let page = Page { index, from: bytes.clone(), to: bytes, after: None, newest_first: false, limit: 1 };
     let hit = snapshot.keys(&page)?.into_iter().next();

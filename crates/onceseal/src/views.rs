@@ -21,7 +21,7 @@ use onceseal_core::stream::{StreamId, StreamKind};
 use onceseal_core::time::Timestamp;
 use onceseal_core::view::Loaded;
 use onceseal_store::StoreError;
-use onceseal_store::read::{Page, Snapshot, StoredEvent, row_of};
+use onceseal_store::read::{Page, Rows, StoredEvent, row_of};
 
 pub use attention::{Attention, Waiting};
 pub use routes::Stopped;
@@ -150,7 +150,7 @@ impl Control {
     /// # Errors
     /// The store cannot be read, or a row does not decode.
     pub fn list(&self, kind: StreamKind, filter: &Filter, limit: usize) -> Result<Listed, Error> {
-        Ok(self.store().read(|snapshot| list(snapshot, kind, filter, limit))?)
+        Ok(self.store().read_rows(|snapshot| list(snapshot, kind, filter, limit))?)
     }
 
     /// An effect by its key.
@@ -270,12 +270,7 @@ impl Control {
     }
 }
 
-fn list(
-    snapshot: &dyn Snapshot,
-    kind: StreamKind,
-    filter: &Filter,
-    limit: usize,
-) -> Result<Listed, StoreError> {
+fn list(snapshot: &dyn Rows, kind: StreamKind, filter: &Filter, limit: usize) -> Result<Listed, StoreError> {
     // Only actions are found by name.
     let by_name = filter.name.as_ref().filter(|_| kind == StreamKind::Action);
     let ranges: Vec<(u8, Index, Vec<u8>)> = match (by_name, filter.state) {

@@ -9,7 +9,7 @@ use onceseal_core::code::Code;
 use onceseal_core::hash::Hash;
 use onceseal_core::journal::Row;
 use onceseal_store::StoreError;
-use onceseal_store::read::{Snapshot, row_of};
+use onceseal_store::read::{Rows, row_of};
 
 use super::declared::Declared;
 use super::tool::Tool;
@@ -54,11 +54,7 @@ impl Earlier {
 }
 
 /// The contracts of the tool of this name that are active.
-pub(super) fn active(
-    control: &Control,
-    snapshot: &dyn Snapshot,
-    name: &str,
-) -> Result<Vec<Hash>, StoreError> {
+pub(super) fn active(control: &Control, snapshot: &dyn Rows, name: &str) -> Result<Vec<Hash>, StoreError> {
     let row = row_of(snapshot.stream(&control.store().tenant().tool(name))?);
     Ok(match row.map(|stored| stored.row) {
         Some(Row::Tool(row)) => row.active,

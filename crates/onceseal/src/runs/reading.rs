@@ -11,7 +11,7 @@ use onceseal_core::stream::{StreamId, StreamKind};
 use onceseal_core::time::Timestamp;
 use onceseal_core::view::Loaded;
 use onceseal_store::StoreError;
-use onceseal_store::read::{self, Snapshot, row_of};
+use onceseal_store::read::{self, Rows, row_of};
 
 use crate::control::Control;
 use crate::error::Error;
@@ -149,7 +149,7 @@ impl Control {
     pub fn run(&self, id: RunId) -> Result<Option<RunView>, Error> {
         let now = self.store().now();
         let held = self.store().tenant().lease(&Resource::Run(id).to_string());
-        let view = self.store().read(|snapshot| {
+        let view = self.store().read_rows(|snapshot| {
             let Some((sequence, row)) = run_row(snapshot, id)? else { return Ok(None) };
             let definition = match read::definition(snapshot, row.definition) {
                 Err(error) if error.code() == Code::Erased => None,
@@ -166,7 +166,7 @@ impl Control {
 }
 
 /// A run's row with the number of its newest event.
-pub(super) fn run_row(snapshot: &dyn Snapshot, id: RunId) -> Result<Option<(u64, RunRow)>, StoreError> {
+pub(super) fn run_row(snapshot: &dyn Rows, id: RunId) -> Result<Option<(u64, RunRow)>, StoreError> {
     match snapshot.stream(&StreamId::run(id))? {
         Loaded::Absent => Ok(None),
         Loaded::Unreadable => Err(StoreError::new(Code::Corrupt)),

@@ -13,7 +13,7 @@ use onceseal_core::stream::StreamId;
 use onceseal_core::task::{self, Blocker, PlanRow, TaskRow, TaskState, blockers};
 use onceseal_core::view::Loaded;
 use onceseal_store::StoreError;
-use onceseal_store::read::{self, Page, Snapshot, row_of};
+use onceseal_store::read::{self, Page, Rows, row_of};
 
 use super::reading::run_row;
 use super::{Run, corrupt};
@@ -129,7 +129,7 @@ impl Control {
             filter.after.map(|cursor| (task::number_key(run, cursor.number()).bytes, cursor.stream()));
         let mut page = Page { after, ..of_run(run) };
         loop {
-            let hits = self.store().read(|snapshot| {
+            let hits = self.store().read_rows(|snapshot| {
                 let hits = snapshot.keys(&page)?;
                 let reader = Reader::new(self, snapshot, run)?;
                 for hit in &hits {
@@ -167,7 +167,7 @@ impl Control {
     /// The store cannot be read, or the row does not decode.
     pub fn task(&self, run: RunId, task: &str) -> Result<Option<TaskView>, Error> {
         let stream = self.store().tenant().task(run, task);
-        Ok(self.store().read(|snapshot| Reader::new(self, snapshot, run)?.view(&stream))?)
+        Ok(self.store().read_rows(|snapshot| Reader::new(self, snapshot, run)?.view(&stream))?)
     }
 
     /// What a task is, as its plan says it.
@@ -221,7 +221,7 @@ impl Control {
     pub fn has_tasks_to_do(&self, run: RunId) -> Result<bool, Error> {
         let mut page = Page::of(task::at_work_or_in_line(run), PAGE);
         loop {
-            let (hits, any) = self.store().read(|snapshot| {
+            let (hits, any) = self.store().read_rows(|snapshot| {
                 let hits = snapshot.keys(&page)?;
                 let reader = Reader::new(self, snapshot, run)?;
                 for hit in &hits {
@@ -242,7 +242,7 @@ impl Control {
     /// The leases on tasks of a run that are at work and whose holders are gone.
     pub(super) fn lapsed_tasks(&self, run: RunId) -> Result<Vec<StreamId>, Error> {
         let page = Page::of(task::at_work(run), PAGE);
-        let found = self.store().read(|snapshot| {
+        let found = self.store().read_rows(|snapshot| {
             let mut found = Vec::new();
             let reader = Reader::new(self, snapshot, run)?;
             for hit in snapshot.keys(&page)? {
@@ -264,14 +264,14 @@ pub(super) fn of_run(run: RunId) -> Page {
 /// Reads tasks of one run from one picture of the store.
 struct Reader<'a> {
     control: &'a Control,
-    snapshot: &'a dyn Snapshot,
+    snapshot: &'a dyn Rows,
     run: RunId,
     row: Option<RunRow>,
     definition: Option<Definition>,
 }
 
 impl<'a> Reader<'a> {
-    fn new(control: &'a Control, snapshot: &'a dyn Snapshot, run: RunId) -> Result<Reader<'a>, StoreError> {
+    fn new(control: &'a Control, snapshot: &'a dyn Rows, run: RunId) -> Result<Reader<'a>, StoreError> {
         let row = run_row(snapshot, run)?.map(|(_, row)| row);
         let definition = match row.as_ref().map(|row| read::definition(snapshot, row.definition)) {
             None => None,

@@ -7,7 +7,7 @@ use onceseal_core::journal::Index;
 use onceseal_core::stream::StreamKind;
 use onceseal_core::time::Timestamp;
 use onceseal_store::StoreError;
-use onceseal_store::read::{Page, Snapshot};
+use onceseal_store::read::{Page, Rows};
 
 use crate::control::Control;
 use crate::error::Error;
@@ -49,7 +49,7 @@ impl Control {
     /// # Errors
     /// The store cannot be read.
     pub fn attention(&self) -> Result<Attention, Error> {
-        let found = self.store().read(|snapshot| {
+        let found = self.store().read_rows(|snapshot| {
             let approvals = |status: Status| count(snapshot, StreamKind::Approval, status.number());
             Ok(Attention {
                 pending: approvals(Status::Pending)?,
@@ -61,7 +61,7 @@ impl Control {
     }
 }
 
-fn count(snapshot: &dyn Snapshot, kind: StreamKind, state: u8) -> Result<Waiting, StoreError> {
+fn count(snapshot: &dyn Rows, kind: StreamKind, state: u8) -> Result<Waiting, StoreError> {
     let mut waiting = Waiting::default();
     let mut after = None;
     loop {
