@@ -138,7 +138,7 @@ pub(crate) const STORE: &[Entry] = &[
     (
         "state_moved",
         "never",
-        "the project's store has moved to a server; set `store` in onceseal.yaml, or ONCESEAL_STORE, to its address",
+        "the project's store is on a server; set `store` in onceseal.yaml, or ONCESEAL_STORE, to its address",
     ),
     ("state_io", "never", "the operating system refused something that the state needs"),
     ("project_unavailable", "never", "the working directory is gone or is no directory"),

@@ -38,7 +38,7 @@ use roots::Seen;
 
 /// The database's name in its directory.
 pub const DATABASE: &str = "onceseal.db";
-/// What is added to the name of a database that has moved to a server.
+/// What is added to the name of a database where the store is on a server.
 pub const MOVED: &str = ".moved";
 /// What SQLite adds to the name of a database for the files beside it.
 const SIDE_FILES: [&str; 3] = ["-wal", "-shm", "-journal"];
@@ -193,6 +193,19 @@ impl Place {
             }
             (found, _) => Ok(found),
         }
+    }
+
+    /// Puts an empty database file aside, for a store that is on a server: whoever looks
+    /// for a file then is told `state_moved`. One with anything in it stays.
+    ///
+    /// # Errors
+    /// As [`Place::database_state`], or the file cannot be renamed.
+    pub fn put_aside(&self) -> Result<(), PlaceError> {
+        if self.database_state()? != Database::New {
+            return Ok(());
+        }
+        let aside = private::beside(&self.database, MOVED);
+        std::fs::rename(&self.database, &aside).map_err(error::io_at("rename a file", &self.database))
     }
 
     /// The real path of the state directory.

@@ -144,7 +144,9 @@ impl Control {
         }
         let site = Site::find(opening)?;
         site.prepare()?;
-        Control::at(&site, opening)
+        let control = Control::at(&site, opening)?;
+        site.leave_file();
+        Ok(control)
     }
 
     /// Opens the store of this project if there is one: for answering and

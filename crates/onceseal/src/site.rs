@@ -75,6 +75,19 @@ impl Site {
         }
     }
 
+    /// Where the store is on a server, leaves no empty file for whoever forgets to say so
+    /// and would begin again with nothing remembered.
+    pub(crate) fn leave_file(&self) {
+        match self {
+            Site::File(_) => {}
+            #[cfg(feature = "postgres")]
+            Site::Server { place, .. } => {
+                // Whoever cannot put it aside could not write to it either.
+                let _ = place.as_ref().map(Place::put_aside);
+            }
+        }
+    }
+
     /// Makes a store anew where a person accepts that the one that was seen is gone.
     pub(crate) fn prepare_anew(&self) -> Result<(), Error> {
         match self {

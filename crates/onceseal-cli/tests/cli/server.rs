@@ -44,8 +44,24 @@ fn p03_what_one_host_has_done_another_does_not_do_again() {
     assert_eq!(all.hosts[1].read("calls"), "", "it ran on the first host alone");
     let audit = all.run(1, &["audit"]);
     assert!(audit.code == 0 && audit.stdout.contains("intact"), "{audit:?}");
-    let file = std::fs::metadata(all.hosts[1].database()).expect("what `init` made");
-    assert_eq!(file.len(), 0, "nothing is kept here");
+}
+
+#[test]
+fn p03_a_host_that_forgets_its_server_begins_no_store_of_its_own() {
+    let all = Hosts::new();
+    let host = &all.hosts[0];
+    assert_eq!(all.refund(0, "p1", 1).code, 0);
+    let state = host.state();
+    let forgot = host.refund("p1", 1, &["--json"]);
+    assert_eq!((forgot.code, &forgot.error()["code"]), (2, &json!("state_moved")), "{forgot:?}");
+    assert_eq!(host.read("calls"), "x\n", "it ran once");
+    let kept = std::fs::read_dir(state).expect("the state").count();
+    assert!(kept > 0 && !host.database().exists(), "nothing is kept here");
+    // A file in which something was done is another store, and stays one.
+    let other = &all.hosts[1];
+    assert_eq!(other.refund("p2", 1, &[]).code, 0);
+    assert_eq!(all.refund(1, "p1", 1).error()["code"], "duplicate");
+    assert_eq!(other.refund("p2", 1, &["--json"]).error()["code"], "duplicate");
 }
 
 #[test]

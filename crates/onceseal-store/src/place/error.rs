@@ -98,7 +98,7 @@ pub enum PlaceErrorKind {
     StateMissing,
     /// `state_moved`: it is on a server now.
     #[error(
-        "the project's store has moved to a server; set `store` in onceseal.yaml, or ONCESEAL_STORE, to its address"
+        "the project's store is on a server; set `store` in onceseal.yaml, or ONCESEAL_STORE, to its address"
     )]
     StateMoved,
     /// `project_in_use`: a new id would leave state behind that is in use.
