@@ -42,6 +42,10 @@ fn p03_what_one_host_has_done_another_does_not_do_again() {
     let again = all.refund(1, "p1", 1);
     assert_eq!((again.code, &again.error()["code"]), (1, &json!("duplicate")), "{again:?}");
     assert_eq!(all.hosts[1].read("calls"), "", "it ran on the first host alone");
+    let doctor = all.run(0, &["doctor", "--json"]).document();
+    let history =
+        doctor["checks"].as_array().expect("checks").iter().find(|check| check["name"] == "history");
+    assert_eq!(history.expect("the mark")["status"], "ok", "that others went on is no fault: {doctor}");
     let audit = all.run(1, &["audit"]);
     assert!(audit.code == 0 && audit.stdout.contains("intact"), "{audit:?}");
 }

@@ -45,10 +45,12 @@ pub(super) fn all(context: &Context) -> Vec<Check> {
         match Control::reading(&opening) {
             Ok(Some(control)) => {
                 store(&control, &mut checks);
+                let is_on_server = opening.settings.store.is_some();
                 // A server was looked at already.
-                if opening.settings.store.is_none() {
+                if !is_on_server {
                     checks.push(settings_of(&control));
                 }
+                checks.push(history::seen(&control, is_on_server));
                 work(&control, config.as_ref(), &mut checks);
             }
             Ok(None) => checks.push(Check::new("store", Verdict::Ok, "there is none yet; acting makes one")),
@@ -192,7 +194,6 @@ fn settings_of(control: &Control) -> Check {
 
 /// What was done, and what waits.
 fn work(control: &Control, config: Option<&Config>, checks: &mut Vec<Check>) {
-    checks.push(history::seen(control));
     checks.push(active(control.policy().as_deref(), config));
     checks.push(waiting(control));
     checks.push(unknown(control));

@@ -14,10 +14,11 @@ pub(super) const ACCEPT: &str = "look at the remotes, then onceseal doctor --acc
 const LOOKS: u32 = 30;
 const LOOK: Duration = Duration::from_millis(100);
 
-pub(super) fn seen(control: &Control) -> Check {
+/// `is_shared`: by other hosts, which this account's mark does not follow.
+pub(super) fn seen(control: &Control, is_shared: bool) -> Check {
     match control.seen() {
-        Seen::All(position) => match caught_up(control) {
-            Ok(Some(mark)) => marked(&mark),
+        Seen::All(position) => match if is_shared { control.mark_state() } else { caught_up(control) } {
+            Ok(Some(mark)) => marked(&mark, is_shared),
             Ok(None) => Check::new("history", Verdict::Ok, format!("nothing is older than entry {position}")),
             Err(error) => failed("history", &error),
         },
@@ -63,7 +64,7 @@ fn caught_up(control: &Control) -> Result<Option<MarkState>, Error> {
     Ok(mark)
 }
 
-fn marked(mark: &MarkState) -> Check {
+fn marked(mark: &MarkState, is_shared: bool) -> Check {
     let (position, newest) = (mark.position.unwrap_or_default(), mark.newest);
     if let Some(failure) = &mark.failure {
         let detail = format!(
@@ -73,6 +74,12 @@ fn marked(mark: &MarkState) -> Check {
         );
         let place = "the setting `mark`, by default onceseal/marks in the state home, names its directory";
         return Check::new("history", Verdict::Warn, detail).next(place);
+    }
+    if mark.behind() > 0 && is_shared {
+        let detail = format!(
+            "the log has all that this account has seen, up to entry {position}, and others went on to {newest}"
+        );
+        return Check::new("history", Verdict::Ok, detail);
     }
     if mark.behind() > 0 {
         let detail = format!("the mark of what was seen is at entry {position} and the log at {newest}");
