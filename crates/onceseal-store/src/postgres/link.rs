@@ -12,9 +12,14 @@ use super::failure::{Failure, unreachable};
 use super::statements::Statements;
 use crate::wait::wait_for;
 
-/// Longer than the server gives a statement: whoever has not answered by then is
-/// not there.
+/// Longer than the server gives a statement of a transaction that writes: whoever has
+/// not answered by then is not there.
 const ANSWER: Duration = Duration::from_secs(15);
+/// The same of a picture.
+const PICTURE: Duration = Duration::from_secs(65);
+/// What takes as long as there is much to do; that the server is there, the
+/// connection's own signs of life tell.
+const WORK: Duration = Duration::from_secs(24 * 3_600);
 
 /// A parameter with its type, so that the server need not be asked for it.
 pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
@@ -41,7 +46,31 @@ impl Link {
     /// Waits for what was sent. After a failure to answer the connection counts as
     /// closed.
     pub(super) fn wait<T>(&self, sent: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-        wait_for(ANSWER, sent).unwrap_or_else(|| {
+        self.wait_at_most(ANSWER, sent)
+    }
+
+    /// As [`Link::wait`], for what is read of a picture.
+    pub(super) fn wait_for_picture<T>(
+        &self,
+        sent: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        self.wait_at_most(PICTURE, sent)
+    }
+
+    /// As [`Link::wait`], for what the server gives any time.
+    pub(super) fn wait_for_work<T>(
+        &self,
+        sent: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        self.wait_at_most(WORK, sent)
+    }
+
+    fn wait_at_most<T>(
+        &self,
+        time: Duration,
+        sent: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        wait_for(time, sent).unwrap_or_else(|| {
             self.is_silent.store(true, Ordering::Relaxed);
             Err(Failure::Lost(unreachable("it does not answer")))
         })

@@ -13,7 +13,7 @@ use super::failure::Failure;
 use super::link::{Link, Parameter};
 use super::pool::{Pool, Turn};
 use super::schema;
-use super::statements::BYTES;
+use super::statements::{BYTES, READING_ALL};
 use crate::columns::{self, Columns, integer};
 use crate::error::StoreError;
 use crate::raw::Misshapen;
@@ -52,7 +52,7 @@ impl<'a> PostgresSnapshot<'a> {
         let link = self.link()?;
         let mut parameters: Vec<Parameter<'_>> = vec![(&self.tenant, Type::INT4)];
         parameters.extend(rest.iter().map(|(value, kind)| (*value, kind.clone())));
-        link.wait(link.rows(sql, &parameters)).map_err(Failure::told)
+        link.wait_for_picture(link.rows(sql, &parameters)).map_err(Failure::told)
     }
 
     /// The rows of a query whose parameters are the tenant, a stream and what more.
@@ -166,12 +166,18 @@ impl Snapshot for PostgresSnapshot<'_> {
     fn bytes(&self) -> Result<u64, StoreError> {
         let link = self.link()?;
         let schema = self.pool.schema();
-        let rows = link.wait(link.rows(BYTES, &[(&schema, Type::TEXT)])).map_err(Failure::told)?;
+        let rows =
+            link.wait_for_picture(link.rows(BYTES, &[(&schema, Type::TEXT)])).map_err(Failure::told)?;
         Ok(rows.first().map_or(Ok(0), |row| integer(row, 0, "bytes"))?.unsigned_abs())
     }
 
     fn integrity(&self) -> Result<Vec<String>, StoreError> {
         let link = self.link()?;
-        link.wait(schema::faults(link, self.pool.schema())).map_err(Failure::told)
+        let all = async {
+            // Every row is looked at, which may be many.
+            link.run(READING_ALL).await?;
+            schema::faults(link, self.pool.schema()).await
+        };
+        link.wait_for_work(all).map_err(Failure::told)
     }
 }

@@ -81,7 +81,7 @@ fn foreign(what: &str) -> StoreError {
 /// it; the others find it done.
 pub(super) fn migrate(connector: &Connector, link: &Link, now: i64) -> Result<(), Failure> {
     loop {
-        if link.wait(step(connector, link, now))? {
+        if link.wait_for_work(step(connector, link, now))? {
             return Ok(());
         }
     }

@@ -46,6 +46,11 @@ pub(super) const BEGIN_READING: &str = "\
     SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; \
     SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off";
 
+/// What goes on in it to look at every row.
+pub(super) const READING_ALL: &str = "\
+    SET LOCAL statement_timeout = 0; SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; \
+    SET LOCAL enable_mergejoin = on; SET LOCAL enable_bitmapscan = on";
+
 /// Tells whoever listens that this tenant's log has grown. Nothing is lost with it, so
 /// no disk is waited for.
 pub(super) fn announcement(schema: &str, tenant: i32) -> String {

@@ -183,7 +183,7 @@ impl Transfer<'_> {
     }
 
     fn save(&self, page: &Rows<'_>, tenant: i32) -> Result<(), Failure> {
-        self.link.wait(page.save(self.link, tenant))
+        self.link.wait_for_picture(page.save(self.link, tenant))
     }
 
     /// The log of a tenant, in its order.
@@ -226,7 +226,7 @@ impl Transfer<'_> {
                 rows.iter().map(|(key, value)| (key.as_str(), &value[..])).unzip();
             let parameters: [Parameter<'_>; 3] =
                 [(&new, Type::INT4), (&keys, Type::TEXT_ARRAY), (&values, Type::BYTEA_ARRAY)];
-            link.wait(link.change(rows.len(), &link.sql.put_own, &parameters))
+            link.wait_for_picture(link.change(rows.len(), &link.sql.put_own, &parameters))
         })
     }
 
