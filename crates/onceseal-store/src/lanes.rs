@@ -15,7 +15,7 @@ use onceseal_core::lock::Locks;
 
 use crate::desk::Desk;
 use crate::error::StoreError;
-use crate::queue::{BATCH_MAX, Batch, Job};
+use crate::queue::{BATCH_MAX, Batch, Job, QUEUE_MAX, Queue};
 
 /// Commands that were put aside.
 pub(crate) struct Lobby {
@@ -40,7 +40,8 @@ impl Lobby {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes jobs in. One that has waited too long is answered instead.
+    /// Takes jobs in. One that has waited too long, or for which there is no room, is
+    /// answered instead.
     pub(crate) fn put(&self, jobs: Vec<Job>) {
         if jobs.is_empty() {
             return;
@@ -50,7 +51,7 @@ impl Lobby {
         for job in jobs {
             if inner.closed {
                 job.refuse(Code::StoreClosed);
-            } else if job.is_late(now) {
+            } else if job.is_late(now) || inner.jobs.len() >= QUEUE_MAX {
                 job.refuse(Code::StoreBusy);
             } else {
                 inner.jobs.push_back(job);
@@ -102,7 +103,12 @@ impl Inner {
         let mut first: Option<Locks> = None;
         let is_last_idle = self.lanes.iter().enumerate().all(|(n, locks)| n == lane || locks.is_some());
         let mut left = VecDeque::with_capacity(self.jobs.len());
+        let now = Instant::now();
         for job in self.jobs.drain(..) {
+            if job.is_late(now) {
+                job.refuse(Code::StoreBusy);
+                continue;
+            }
             let locks = job.locks();
             let elsewhere = self.lanes.iter().flatten().any(|others| locks.conflict(others));
             let is_mine = match &first {
@@ -133,15 +139,16 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// One thread for each of these desks.
-    pub(crate) fn start(desks: Vec<Arc<Desk>>) -> Result<Lanes, StoreError> {
+    /// One thread for each of these desks. When one goes, so does the queue: whoever
+    /// needs no waiting is not to go on alone.
+    pub(crate) fn start(desks: Vec<Arc<Desk>>, queue: &Arc<Queue>) -> Result<Lanes, StoreError> {
         let lobby = Arc::new(Lobby::new(desks.len()));
         let lanes = Lanes { lobby, desks, threads: Mutex::default() };
         for (n, desk) in lanes.desks.iter().enumerate() {
-            let (lobby, desk) = (lanes.lobby.clone(), desk.clone());
+            let (lobby, desk, queue) = (lanes.lobby.clone(), desk.clone(), queue.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("onceseal-lane-{n}"))
-                .spawn(move || batches(n, &lobby, &desk))?;
+                .spawn(move || batches(n, &lobby, &desk, &queue))?;
             lanes.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
         Ok(lanes)
@@ -170,7 +177,7 @@ impl Lanes {
     }
 }
 
-fn batches(lane: usize, lobby: &Lobby, desk: &Desk) {
+fn batches(lane: usize, lobby: &Lobby, desk: &Desk, queue: &Queue) {
     while let Some(mut batch) = lobby.next(lane) {
         let mut place = desk.lock();
         while !batch.commands().is_empty() {
@@ -179,6 +186,7 @@ fn batches(lane: usize, lobby: &Lobby, desk: &Desk) {
                 // Whoever is still waiting in this batch learns that it is not known.
                 drop(batch);
                 lobby.gone();
+                queue.close();
                 return;
             };
             lobby.put(batch.answer(ran));

@@ -254,10 +254,7 @@ impl Store {
         &self,
         with: impl FnOnce(&dyn Snapshot) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        if self.closed.load(Ordering::Acquire) {
-            return Err(StoreError::new(Code::StoreClosed));
-        }
-        let _reading = Reading::begin();
+        let _reading = self.begin_reading()?;
         with(self.readers.snapshot()?.as_ref())
     }
 
@@ -270,11 +267,15 @@ impl Store {
         &self,
         with: impl FnOnce(&dyn Rows) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        let _reading = self.begin_reading()?;
+        with(self.readers.rows()?.as_ref())
+    }
+
+    fn begin_reading(&self) -> Result<Reading, StoreError> {
         if self.closed.load(Ordering::Acquire) {
             return Err(StoreError::new(Code::StoreClosed));
         }
-        let _reading = Reading::begin();
-        with(self.readers.rows()?.as_ref())
+        Ok(Reading::begin())
     }
 
     /// The policy that is active now; `None` if none ever was.

@@ -48,7 +48,8 @@ impl Writer {
         let queue = Arc::new(Queue::default());
         let desk = Desk::new(Some(executor));
         let desks = |all: Vec<Executor>| all.into_iter().map(|executor| Desk::new(Some(executor))).collect();
-        let (helping, lanes): (Vec<Arc<Desk>>, _) = (desks(helping), Arc::new(Lanes::start(desks(waiting))?));
+        let (helping, lanes): (Vec<Arc<Desk>>, _) =
+            (desks(helping), Arc::new(Lanes::start(desks(waiting), &queue)?));
         let threads = Mutex::default();
         let writer = Writer { queue, desk, helping, threads, lanes };
         for (n, desk) in std::iter::once(&writer.desk).chain(&writer.helping).enumerate() {
@@ -64,7 +65,8 @@ impl Writer {
 
     /// One that answers `store_closed`.
     pub(crate) fn closed() -> Result<Writer, StoreError> {
-        let (queue, desk, lanes) = (Arc::new(Queue::default()), Desk::new(None), Lanes::start(Vec::new())?);
+        let (queue, desk) = (Arc::new(Queue::default()), Desk::new(None));
+        let lanes = Lanes::start(Vec::new(), &queue)?;
         queue.close();
         let (helping, threads, lanes) = (Vec::new(), Mutex::default(), Arc::new(lanes));
         Ok(Writer { queue, desk, helping, threads, lanes })

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
+use onceseal_servers::until;
+
 use super::WENT_BACK;
 use super::client::Orders;
 use super::ground::Ground;
@@ -106,7 +108,7 @@ impl Fleet {
             drop(ship.process.stdin.take());
         }
         for (number, mut ship) in std::mem::take(&mut self.ships).into_iter().enumerate() {
-            let status = ship.process.wait().expect("it ended");
+            let status = until("a process of clients ends", || ship.process.try_wait().expect("looked at"));
             ship.listener.join().expect("no panic");
             let went_back = status.code() == Some(i32::from(WENT_BACK));
             if !status.success() && !went_back {
