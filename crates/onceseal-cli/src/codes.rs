@@ -51,6 +51,11 @@ pub(crate) const PROGRAM: &[Entry] = &[
         "never",
         "the audit of what was moved to the server found something, so the file stays the store; drop the schema there, and audit the file",
     ),
+    (
+        "store_missing",
+        "never",
+        "there is no store to audit: nothing was recorded here, or the project or the address is another one",
+    ),
     ("bench_not_clean", "never", "the audit after the measurement found something"),
 ];
 

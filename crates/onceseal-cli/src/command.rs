@@ -3,6 +3,7 @@
 pub(crate) mod actions;
 pub(crate) mod approvals;
 pub(crate) mod audit;
+pub(crate) mod away;
 pub(crate) mod bench;
 pub(crate) mod call;
 pub(crate) mod demo;

@@ -97,6 +97,7 @@ impl Context {
     fn acting(&self, config: &Config, opening: Opening) -> Result<Control, CliError> {
         let control = Control::found(&opening)?;
         self.unremembered(&control);
+        self.begun(&control, &opening)?;
         if config.settings.memory {
             self.forgets();
         }
@@ -111,9 +112,23 @@ impl Context {
         if settings.memory {
             self.forgets();
         }
-        let control = Control::found(&Opening { sweep: stays, ..self.opening(settings)? })?;
+        let opening = Opening { sweep: stays, ..self.opening(settings)? };
+        let control = Control::found(&opening)?;
         self.unremembered(&control);
+        self.begun(&control, &opening)?;
         Ok(control)
+    }
+
+    /// Says that nothing was recorded before at an address, which may be mistyped.
+    fn begun(&self, control: &Control, opening: &Opening) -> Result<(), CliError> {
+        if let (Some(address), None) = (&opening.settings.store, control.policy())
+            // The first entry says that the store was made.
+            && control.store().read(|snapshot| snapshot.newest())? <= 1
+        {
+            self.out
+                .note(&format!("note: nothing was recorded before in {}; it begins now", address.shown()));
+        }
+        Ok(())
     }
 
     /// Says that nothing will notice if what is done now is forgotten.
@@ -188,8 +203,8 @@ impl Context {
         Ok(control)
     }
 
-    /// The error with what this command did before it, and with the file that
-    /// it is about, if that is the store.
+    /// The error with what this command did before it, and with where the store is
+    /// that it is about.
     pub(crate) fn told(&self, error: CliError) -> CliError {
         let error = match self.activated() {
             Value::Null => error,
@@ -199,11 +214,11 @@ impl Context {
             return error;
         }
         let opening = self.settings().and_then(|settings| self.opening(settings)).ok();
-        let place =
-            opening.filter(|opening| !opening.settings.memory).and_then(|opening| opening.place().ok());
-        match place {
-            Some(place) => error.of_store(place.database()),
-            None => error,
+        let Some(opening) = opening.filter(|opening| !opening.settings.memory) else { return error };
+        match (&opening.settings.store, opening.place()) {
+            (Some(address), _) => error.of_server(&address.shown()),
+            (None, Ok(place)) => error.of_store(place.database()),
+            (None, Err(_)) => error,
         }
     }
 

@@ -128,17 +128,29 @@ impl CliError {
         if names_it { error } else { error.because(format!("it stands in {}", file.display())) }
     }
 
-    /// Whether it is about the store's file.
+    /// Whether it is about the store, and where that is.
     pub(crate) fn concerns_store(&self) -> bool {
-        const CODES: [Code; 6] = [
+        const CODES: [Code; 10] = [
             Code::StoreFailed,
             Code::StoreBusy,
             Code::CommitUnknown,
             Code::StoreForeign,
             Code::StoreWentBack,
+            Code::StoreUnreachable,
+            Code::StoreRefused,
+            Code::SchemaOld,
+            Code::StandbyMayLose,
             Code::Corrupt,
         ];
         self.code == "outcome_unrecorded" || CODES.iter().any(|code| self.is(*code))
+    }
+
+    pub(crate) const fn code(&self) -> &'static str {
+        self.code
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
     }
 
     /// Whether it has this code.
@@ -154,6 +166,24 @@ impl CliError {
         };
         let database = database.display().to_string();
         error.because(format!("the store is {database}")).about("file", database)
+    }
+
+    /// Names the store's server, without what is secret.
+    pub(crate) fn of_server(self, address: &str) -> CliError {
+        let error = match self.is(Code::StoreWentBack) {
+            true => self
+                .next(
+                    "where this is not the address that was used before, correct `store`, or ONCESEAL_STORE",
+                )
+                .next("where the project has a file, `onceseal migrate` moves it to a server"),
+            false => self,
+        };
+        error.because(format!("the store is {address}")).about("store", address)
+    }
+
+    /// Whether the store may be there again by itself.
+    pub(crate) fn may_pass(&self) -> bool {
+        [Code::StoreUnreachable, Code::StoreRefused, Code::StoreBusy].iter().any(|code| self.is(*code))
     }
 
     /// What it is and what happened, on one line.

@@ -336,6 +336,9 @@ codes! {
     /// The database server does not answer.
     StoreUnreachable = 157 => "store_unreachable", SameId,
         "the database server cannot be reached, and nothing was recorded; repeat the command once it answers, `onceseal doctor` looks why";
+    /// The database server does not let this program in.
+    StoreRefused = 160 => "store_refused", Later,
+        "the database server does not let this program in, and nothing was recorded; correct the address, the role, its password or the server's settings, `onceseal doctor` looks again";
     /// The schema on the server is older than this program's.
     SchemaOld = 158 => "schema_old", Later,
         "the schema on the server is older than this program's; update the programs on all hosts, then `onceseal migrate` brings it to theirs";
@@ -350,13 +353,13 @@ codes! {
         "a stored record is not readable; `onceseal audit` names it";
     /// The store is older than what this account has seen.
     StoreWentBack = 86 => "store_went_back", Never,
-        "the store is older than what was seen before; `onceseal doctor` says what may be repeated";
+        "the store is older than what was seen before, or another one; `onceseal doctor` says what may be repeated";
     /// A rule failed in a way that is a fault of ours.
     Internal = 87 => "internal", Never,
         "a fault in Onceseal refused this command alone, and nothing was recorded for it; report it, with what was asked";
     /// The store is not ours or is newer.
     StoreForeign = 88 => "store_foreign", Never,
-        "the file is not a store this program can use, and was left as it is; move it away, or use the program that made it";
+        "this is no store that this program can use, and it was left as it is; name another one, or use the program that made it";
 }
 
 #[cfg(test)]

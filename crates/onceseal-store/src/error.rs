@@ -36,13 +36,23 @@ impl StoreError {
         self.code
     }
 
+    /// What the operating system or database said of it.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn detail(&self) -> &str {
+        self.detail.as_deref().unwrap_or(self.sentence)
+    }
+
     /// Whether the same may be asked again, and answered, once whatever is in the way
     /// has passed.
     #[must_use]
     pub const fn may_pass(&self) -> bool {
         matches!(
             self.code,
-            Code::CommitUnknown | Code::StoreBusy | Code::StoreFailed | Code::StoreUnreachable
+            Code::CommitUnknown
+                | Code::StoreBusy
+                | Code::StoreFailed
+                | Code::StoreUnreachable
+                | Code::StoreRefused
         )
     }
 }

@@ -213,6 +213,7 @@ pub const fn is_general(error: &StoreError) -> bool {
             | Code::StoreForeign
             | Code::StoreClosed
             | Code::StoreUnreachable
+            | Code::StoreRefused
             | Code::StoreWentBack
     )
 }

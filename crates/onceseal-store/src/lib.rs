@@ -40,8 +40,8 @@ pub use own::{OWN_BYTES, OWN_TIME, OwnChange, OwnError, OwnRows};
 pub use parts::{Options, Parts};
 #[cfg(feature = "postgres")]
 pub use postgres::{
-    Connections, Failover, Halted, LockRoom, Moved, PostgresUrl, Server, ServerState, Skew, Standby,
-    UrlError, migrate, transfer,
+    Connections, Failover, Halted, LockRoom, Moved, PostgresUrl, SchemaState, Server, ServerState, Skew,
+    Standby, UrlError, migrate, transfer,
 };
 pub use queue::Ticket;
 pub use sqlite::{APPLICATION_ID, SCHEMA_VERSION};

@@ -90,6 +90,8 @@ pub struct Concessions {
     /// State inside the project, where `git clean`, a container's rebuild or
     /// the agent's own `rm` can destroy it.
     pub inside_project: bool,
+    /// Several living copies of one project: they share a store that is elsewhere.
+    pub copies: bool,
 }
 
 /// What stands at the database path.
@@ -133,7 +135,9 @@ impl Place {
         let directory = ground.directory(project.as_ref())?;
         if let Some(project) = &project {
             ground.contain(directory.path(), &project.root)?;
-            ground.roots()?.refuse_copy(project.id, &Seen::at(&project.root)?)?;
+            if !concessions.copies {
+                ground.roots()?.refuse_copy(project.id, &Seen::at(&project.root)?)?;
+            }
         }
         let database = directory.path().join(DATABASE);
         let place = Place { ground, directory, database, project };

@@ -76,7 +76,14 @@ impl Opening {
             trust_group: self.settings.trust_group,
             any_filesystem: self.settings.force_filesystem,
             inside_project: self.settings.state_in_project,
+            copies: self.is_on_server(),
         }
+    }
+
+    /// Whether the store is on a server.
+    #[must_use]
+    pub const fn is_on_server(&self) -> bool {
+        self.settings.store.is_some() && !self.settings.memory
     }
 
     /// Where the state lives, checked as far as it exists. Makes nothing.

@@ -31,7 +31,12 @@ impl Site {
     pub(crate) fn find(opening: &Opening) -> Result<Site, Error> {
         #[cfg(feature = "postgres")]
         if let Some(address) = &opening.settings.store {
-            return Ok(Site::Server { url: Box::new(address.url()?), place: opening.place().ok() });
+            let place = match opening.place() {
+                Ok(place) => Some(place),
+                Err(error) if matches!(error.code(), "project_missing" | "state_home_missing") => None,
+                Err(error) => return Err(error),
+            };
+            return Ok(Site::Server { url: Box::new(address.url()?), place });
         }
         Ok(Site::File(opening.place()?))
     }
@@ -45,18 +50,23 @@ impl Site {
         }
     }
 
-    /// What this account knows of the tenant here.
+    /// What this account knows of the tenant here: a project has one store, wherever
+    /// that is, so an address that leads to another one is noticed.
     pub(crate) fn known(&self, opening: &Opening) -> Result<KnownTenant, Error> {
         let setting = opening.settings.mark.as_deref().map(Path::as_os_str);
         let (surroundings, concessions) = (&opening.surroundings, opening.concessions());
         let tenant = &opening.settings.tenant;
         Ok(match self {
-            Site::File(place) => {
-                KnownTenant::find(surroundings, &concessions, setting, place.directory(), tenant)?
+            #[cfg(feature = "postgres")]
+            Site::Server { url, place: None } => {
+                KnownTenant::of_server(surroundings, &concessions, setting, &url.identity(), tenant)?
             }
             #[cfg(feature = "postgres")]
-            Site::Server { url, .. } => {
-                KnownTenant::of_server(surroundings, &concessions, setting, &url.identity(), tenant)?
+            Site::Server { place: Some(place), .. } => {
+                KnownTenant::find(surroundings, &concessions, setting, place.directory(), tenant)?
+            }
+            Site::File(place) => {
+                KnownTenant::find(surroundings, &concessions, setting, place.directory(), tenant)?
             }
         })
     }

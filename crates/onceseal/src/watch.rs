@@ -225,7 +225,7 @@ impl Watch {
 
 /// Whether the store's server does not answer for now, or has too much to do.
 fn is_away(error: &Error) -> bool {
-    matches!(error, Error::Store(error) if matches!(error.code(), Code::StoreUnreachable | Code::StoreBusy))
+    matches!(error, Error::Store(error) if matches!(error.code(), Code::StoreUnreachable | Code::StoreRefused | Code::StoreBusy))
 }
 
 #[cfg(test)]

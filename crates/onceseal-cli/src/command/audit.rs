@@ -27,7 +27,9 @@ pub(crate) struct Audit {
 
 pub(crate) fn run(context: &Context, audit: &Audit) -> Result<ExitCode, CliError> {
     let unchecked = |error: CliError| error.exit(UNCHECKED);
-    let Some(control) = context.read().map_err(unchecked)? else { return nothing(context, audit) };
+    let Some(control) = context.read().map_err(unchecked)? else {
+        return Err(unchecked(CliError::new("store_missing", "there is no store to audit", UNCHECKED)));
+    };
     let progress = Progress::new();
     let report = {
         let tell = |seen, of| progress.tell(seen, of);
@@ -42,34 +44,6 @@ pub(crate) fn run(context: &Context, audit: &Audit) -> Result<ExitCode, CliError
         context.out.text(&text(&report))?;
     }
     Ok(ExitCode::from(if report.is_clean() { 0 } else { REFUSED }))
-}
-
-/// A report that nothing was looked at, for programs.
-fn nothing(context: &Context, audit: &Audit) -> Result<ExitCode, CliError> {
-    let sentence = "there is no store to audit";
-    if !context.out.is_json() {
-        context.out.note(sentence);
-        return Ok(ExitCode::SUCCESS);
-    }
-    let note = Finding {
-        position: None,
-        stream: None,
-        sequence: None,
-        code: "not_covered",
-        sentence: sentence.to_owned(),
-    };
-    let report = AuditReport {
-        events: 0,
-        streams: 0,
-        keys: 0,
-        newest: None,
-        since: audit.since,
-        findings: Vec::new(),
-        more: 0,
-        notes: vec![note],
-    };
-    context.out.line(&report.to_json())?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// A report for people.

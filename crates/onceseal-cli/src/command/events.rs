@@ -10,6 +10,7 @@ use onceseal::core::stream::StreamId;
 use onceseal::store::read::StoredEvent;
 use onceseal::{Control, render};
 
+use super::away::Away;
 use super::list;
 use crate::context::Context;
 use crate::error::CliError;
@@ -136,26 +137,31 @@ pub(crate) fn follow(
     mut take: impl FnMut(&Control, &StoredEvent) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     let mut control = context.read()?;
+    let mut away = Away::new(context.out);
     while left > 0 {
         let heard = if wait { heard(control.as_ref()) } else { 0 };
-        let page = match &control {
-            Some(control) => page(control, None, after, left)?,
-            None => Vec::new(),
-        };
-        if let (Some(control), Some(newest)) = (&control, page.last()) {
-            after = newest.position;
-            left -= page.len() as u64;
+        let mut looked = || {
+            let Some(control) = &control else { return Ok(0) };
+            let page = page(control, None, after, left)?;
             for stored in &page {
                 take(control, stored)?;
+                // What was taken is not told again, whatever comes of the next.
+                (after, left) = (stored.position, left - 1);
             }
-            continue;
-        }
+            Ok(page.len())
+        };
         if !wait {
-            break;
+            match looked()? {
+                0 => break,
+                _ => continue,
+            }
+        }
+        if away.passes(looked())?.is_some_and(|found| found > 0) {
+            continue;
         }
         pause(control.as_ref(), heard, PAUSE);
         if control.is_none() {
-            control = context.read()?;
+            control = away.passes(context.read())?.flatten();
         }
     }
     Ok(())

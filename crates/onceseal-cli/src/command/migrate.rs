@@ -60,7 +60,11 @@ fn moved(context: &Context, from: &str, to: &str) -> Result<ExitCode, CliError> 
     let here = context.opening(Settings { store: None, ..settings.clone() })?;
     let opening = onceseal::Opening { settings, ..here };
     let file = match path {
-        "" => opening.place()?.database().to_owned(),
+        "" => {
+            let place = opening.place()?;
+            place.expect_state().map_err(onceseal::Error::from)?;
+            place.database().to_owned()
+        }
         path => PathBuf::from(path),
     };
     let moving = Moving::begin(&file, &opening)?;

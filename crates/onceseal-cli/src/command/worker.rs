@@ -17,6 +17,7 @@ use onceseal::{Control, Error};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
+use super::away::missed;
 use super::list;
 use super::operations::tools;
 use crate::context::Context;
@@ -72,7 +73,10 @@ pub(crate) fn run(context: &Context, worker: &Worker) -> Result<ExitCode, CliErr
         let working = working.drain_for(worker.drain.to_std());
         let working = working.tell(move |action, error| failed_at(out, action, error));
         let working = working.tell_each(move |carried| became(out, carried));
-        let working = working.tell_store(move |error| missed(out, error));
+        let working = working.tell_store(move |error| {
+            let told = error.map(|error| (error.code(), error.to_string()));
+            missed(out, told.as_ref().map(|(code, message)| (*code, message.as_str())));
+        });
         let (stop, stopped) = oneshot::channel();
         // Dropped only with what it would stop.
         let stopped = async { drop(stopped.await) };
@@ -153,27 +157,6 @@ fn failed_at(out: Out, action: ActionId, error: &Error) {
     told.insert("code", error.code());
     told.insert("message", error.to_string());
     object.insert("error", told);
-    out.json_note(object);
-}
-
-/// Tells that the store cannot be read for now, or that it can be again.
-fn missed(out: Out, error: Option<&Error>) {
-    if !out.is_json() {
-        return match error {
-            Some(error) => {
-                out.note(&format!("{}: {error}; it is asked again until it answers", error.code()))
-            }
-            None => out.note("the store answers again"),
-        };
-    }
-    let told = error.map(|error| {
-        let mut told = Object::new();
-        told.insert("code", error.code());
-        told.insert("message", error.to_string());
-        Value::from(told)
-    });
-    let mut object = Object::new();
-    object.insert("store", told.unwrap_or(Value::Null));
     out.json_note(object);
 }
 

@@ -67,6 +67,9 @@ fn an_audit_can_begin_after_a_position_and_says_what_that_leaves_out() {
 
 #[test]
 fn without_a_store_there_is_nothing_to_audit() {
-    let ran = Project::new().ok(&["audit"]);
-    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", "there is no store to audit\n"));
+    let ran = Project::new().run(&["audit"]);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+        (3, "", "error[store_missing]: there is no store to audit\n")
+    );
 }

@@ -52,9 +52,7 @@ fn documents_of_every_command_that_prints_data() {
 fn every_command_prints_a_document_where_there_is_nothing_to_tell_too() {
     let project = Project::new();
     for args in [
-        &["audit"][..],
-        &["audit", "--since", "3"],
-        &["actions", "list"],
+        &["actions", "list"][..],
         &["approvals", "list"],
         &["pending"],
         &["effects", "list"],
@@ -81,9 +79,8 @@ fn every_command_prints_a_document_where_there_is_nothing_to_tell_too() {
         assert_eq!(schema, expected, "{args:?}");
     }
     let project = Project::new();
-    let audit = project.json(&["audit"]);
-    assert_eq!((&audit["clean"], &audit["events"]), (&serde_json::json!(true), &serde_json::json!(0)));
-    assert_eq!(audit["notes"][0]["sentence"], "there is no store to audit");
+    let audit = project.run(&["audit", "--json"]);
+    assert_eq!((audit.code, &audit.error()["code"]), (3, &serde_json::json!("store_missing")), "{audit:?}");
 }
 
 #[test]

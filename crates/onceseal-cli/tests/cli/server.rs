@@ -61,11 +61,155 @@ fn p03_a_host_that_forgets_its_server_begins_no_store_of_its_own() {
     assert_eq!(host.read("calls"), "x\n", "it ran once");
     let kept = std::fs::read_dir(state).expect("the state").count();
     assert!(kept > 0 && !host.database().exists(), "nothing is kept here");
-    // A file in which something was done is another store, and stays one.
+    // A file in which something was done is the store of its project until it moves.
     let other = &all.hosts[1];
     assert_eq!(other.refund("p2", 1, &[]).code, 0);
-    assert_eq!(all.refund(1, "p1", 1).error()["code"], "duplicate");
+    assert_eq!(all.refund(1, "p2", 1).error()["code"], "store_went_back");
     assert_eq!(other.refund("p2", 1, &["--json"]).error()["code"], "duplicate");
+}
+
+#[test]
+fn p03_an_address_that_leads_to_another_store_begins_nothing_anew() {
+    let all = Hosts::new();
+    let host = &all.hosts[0];
+    let first = all.refund(0, "p1", 1);
+    assert!(first.code == 0, "{first:?}");
+    let mistyped = format!("{}?schema=one_seal", all.database.url());
+    let there = |args: &[&str]| {
+        let mut command = host.command(args);
+        ran(command.env("ONCESEAL_STORE", &mistyped).output().expect("a run"))
+    };
+    let again = || there(&refund("p1", 1, &["--json"], "echo x >> calls").each());
+    let refused = again();
+    assert_eq!((refused.code, &refused.error()["code"]), (2, &json!("store_went_back")), "{refused:?}");
+    assert!(
+        refused.all().contains("schema one_seal") && refused.all().contains("correct `store`"),
+        "{refused:?}"
+    );
+    assert_eq!(host.read("calls"), "x\n", "it ran once");
+    for args in [&["audit", "--json"][..], &["effects", "list", "--json"], &["approve", "apr_x", "--json"]] {
+        assert_ne!(there(args).code, 0, "{args:?}");
+    }
+    let (doctor, checks) = doctor(host, "", &mistyped);
+    assert_eq!((doctor.code, &checks["history"]["status"]), (1, &json!("fail")), "{checks:?}");
+    assert!(checks["schema"]["detail"].as_str().expect("text").starts_with("nothing is there"), "{checks:?}");
+    // Another spelling of the same is the same.
+    let spelled = all.database.url().replace("127.0.0.1", "localhost");
+    let mut command = host.command(&refund("p1", 1, &["--json"], "echo x >> calls").each());
+    let spelled = ran(command.env("ONCESEAL_STORE", &spelled).output().expect("a run"));
+    assert_eq!(spelled.error()["code"], "duplicate", "{spelled:?}");
+    // Whoever means it says so.
+    let accepted = there(&["doctor", "--accept-went-back", "--reason", "a store of its own"]);
+    assert_eq!(accepted.code, 0, "{accepted:?}");
+    assert_eq!(again().code, 0);
+    assert_eq!(all.refund(0, "p1", 1).error()["code"], "store_went_back", "it has this one now");
+}
+
+#[test]
+fn whoever_begins_a_store_on_a_server_is_told_so_once() {
+    let all = Hosts::new();
+    let acted = all.run(0, &refund("p1", 1, &[], "echo x >> calls").each());
+    assert!(acted.stderr.contains("nothing was recorded before in postgres://127.0.0.1:"), "{acted:?}");
+    let others = all.run(1, &refund("p2", 1, &[], "echo x >> calls").each());
+    assert!(!others.stderr.contains("nothing was recorded"), "{others:?}");
+}
+
+#[test]
+fn copies_of_a_project_share_its_store_on_a_server() {
+    let all = Hosts::new();
+    let host = &all.hosts[0];
+    assert_eq!(all.refund(0, "p1", 1).code, 0);
+    let copy = host.base().join("copy");
+    let copied = Program::new("cp").arg("-a").arg(host.path(".")).arg(&copy).status();
+    assert!(copied.expect("cp").success());
+    let mut command = host.command(&refund("p1", 1, &["--json"], "echo x >> calls").each());
+    let again = command.current_dir(&copy).env("ONCESEAL_STORE", all.database.url()).output();
+    assert_eq!(ran(again.expect("a run")).error()["code"], "duplicate");
+    let mut command = host.command(&["effects", "list", "--json"]);
+    let alone = ran(command.current_dir(&copy).output().expect("a run"));
+    assert_eq!(alone.error()["code"], "project_copied", "without the server they are two: {alone:?}");
+}
+
+#[test]
+fn who_is_not_let_in_is_told_why_and_that_waiting_does_not_help() {
+    let all = Hosts::new();
+    let host = &all.hosts[0];
+    let url = all.database.url();
+    let (before, database) = url.rsplit_once('/').expect("a database");
+    let (_, at) = before.rsplit_once('@').expect("a host");
+    for (address, why) in [
+        (format!("postgres://onceseal:secret@{at}/{database}"), "password"),
+        (format!("postgres://nobody:secret@{at}/{database}"), "role"),
+        (format!("{before}/nowhere"), "no such database"),
+        (format!("{url}?sslmode=require"), "offers no encryption"),
+    ] {
+        let mut command = host.command(&refund("p1", 1, &["--json"], "echo x >> calls").each());
+        let refused = ran(command.env("ONCESEAL_STORE", &address).output().expect("a run"));
+        let error = refused.error();
+        assert_eq!(
+            (refused.code, &error["code"], &error["retry"]),
+            (2, &json!("store_refused"), &json!("later"))
+        );
+        assert!(refused.all().contains(why) && !refused.all().contains("secret"), "{refused:?}");
+        let (_, checks) = doctor(host, "", &address);
+        assert_eq!(checks["server"]["status"], "fail", "{checks:?}");
+    }
+    // Of several hosts the reason of each is told.
+    let both = format!("postgres://onceseal:secret@127.0.0.1:1,{at}/{database}");
+    let mut command = host.command(&["effects", "list", "--json"]);
+    let refused = ran(command.env("ONCESEAL_STORE", &both).output().expect("a run"));
+    assert_eq!(refused.error()["code"], "store_unreachable", "{refused:?}");
+    assert!(
+        refused.all().contains("host 1: ") && refused.all().contains("host 2: it does not take"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn doctor_says_that_nobody_listens_and_that_a_role_may_not_make_the_schema() {
+    let all = Hosts::new();
+    let host = &all.hosts[0];
+    let (_, checks) = doctor(host, "", &format!("{}?listen=127.0.0.1:1", all.database.url()));
+    assert_eq!(checks["listening"]["status"], "warn", "{checks:?}");
+    let (_, checks) = doctor(host, "", &format!("{}?listen=yes", all.database.url()));
+    assert_eq!(checks["listening"]["status"], "ok", "{checks:?}");
+    let (_, checks) = doctor(host, "", &format!("{}?schema=information_schema", all.database.url()));
+    assert_eq!(checks["schema"]["status"], "fail", "{checks:?}");
+}
+
+#[test]
+fn who_follows_the_journal_outlives_its_server() {
+    let server = Postgres::start();
+    let address = server.new_database();
+    let project = Project::new();
+    let command = |args: &[&str]| {
+        let mut command = project.command(args);
+        command.env("ONCESEAL_STORE", &address);
+        command
+    };
+    let act =
+        |payment: &str| ran(command(&refund(payment, 1, &[], "true").each()).output().expect("a run")).code;
+    assert_eq!(act("p1"), 0);
+    let (told, said) = (project.path("told"), project.path("said"));
+    let file = |path: &std::path::Path| std::fs::File::create(path).expect("a file");
+    let mut follower = command(&["events", "--follow"]);
+    let mut follower = follower.stdout(file(&told)).stderr(file(&said)).spawn().expect("a follower");
+    let has = |path: &std::path::Path, text: &str| {
+        until(text, || std::fs::read_to_string(path).expect("text").contains(text).then_some(()));
+    };
+    has(&told, "policy.activated");
+    server.stop(Shutdown::Immediate);
+    has(&said, "store_unreachable");
+    server.start_again();
+    has(&said, "the store answers again");
+    let before = std::fs::read_to_string(&told).expect("text");
+    assert_eq!(act("p2"), 0);
+    until("the rest", || (std::fs::read_to_string(&told).expect("text").len() > before.len()).then_some(()));
+    let positions = std::fs::read_to_string(&told).expect("text");
+    let positions: Vec<u64> =
+        positions.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
+    assert!(positions.iter().copied().eq(1..=positions.len() as u64), "each once, in order: {positions:?}");
+    follower.kill().and_then(|()| follower.wait()).expect("it ends");
 }
 
 #[test]
@@ -91,7 +235,7 @@ fn the_address_may_stand_in_the_file_and_its_password_is_never_shown() {
     with(&all.database.url());
     assert_eq!(host.refund("p1", 1, &[]).code, 0);
     let doctor = host.ok(&["doctor"]);
-    assert!(doctor.stdout.contains("ok       server            postgres 127.0.0.1:"), "{doctor:?}");
+    assert!(doctor.stdout.contains("ok       server            postgres://127.0.0.1:"), "{doctor:?}");
     assert!(!doctor.all().contains("onceseal:"), "{doctor:?}");
 
     with("postgres://me:secret@127.0.0.1:1/nowhere");
@@ -118,6 +262,8 @@ fn a_store_moves_to_a_server_and_nothing_is_done_again() {
     assert_eq!((&moved["tenants"], &moved["events"]), (&json!(1), &before["events"]), "{moved}");
     let refused = host.refund("p4", 1, &["--json"]);
     assert_eq!(refused.error()["code"], "state_moved", "{refused:?}");
+    let again = host.run(&["migrate", "--from", "sqlite:", "--to", &all.database.url(), "--json"]);
+    assert_eq!(again.error()["code"], "state_moved", "{again:?}");
 
     let after = all.run(0, &["audit", "--json"]).document();
     for same in ["events", "streams", "keys", "position", "hash", "clean"] {
@@ -270,7 +416,7 @@ fn ua_091_ua_110_a_worker_outlives_its_server_and_says_once_that_it_is_gone_and_
     assert!(ended.expect("kill").success() && worker.wait().expect("it ends").success());
     let said = std::fs::read_to_string(&said).expect("text");
     let lines = |text: &str| said.lines().filter(|line| line.contains(text)).count();
-    assert_eq!((lines("store_unreachable"), lines("answers again"), lines("")), (1, 1, 4), "{said}");
+    assert_eq!((lines("store_unreachable"), lines("answers again"), lines("")), (1, 1, 5), "{said}");
 }
 
 #[test]

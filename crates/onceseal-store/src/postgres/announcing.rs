@@ -9,10 +9,11 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::connect::{Connector, Dialling};
+use super::connect::Connector;
+use super::dialling::Dialling;
 use super::link::Link;
 use super::pool::Pool;
-use super::statements::announcement;
+use super::statements::{Statements, announcement};
 use crate::wait::wait_for;
 
 /// Between two announcements: twenty a second.
@@ -55,7 +56,8 @@ impl Announcer {
     pub(super) fn start(connector: &Connector, pool: Arc<Pool>, tenant: i32) -> Announcer {
         let news = connector.news.clone();
         let sql = announcement(&connector.url.schema, tenant);
-        let teller = Teller { dialling: connector.dialling(), pool, own: None, sql };
+        let (dialling, statements) = (connector.dialling(), connector.sql.clone());
+        let teller = Teller { dialling, statements, pool, own: None, sql };
         let task = connector.driver.spawn(tell(news.clone(), teller));
         Announcer { news, task: Mutex::new(Some(task)) }
     }
@@ -95,6 +97,7 @@ async fn tell(news: Arc<News>, mut teller: Teller) {
 
 struct Teller {
     dialling: Dialling,
+    statements: Arc<Statements>,
     pool: Arc<Pool>,
     /// Made where no reader had one to lend.
     own: Option<Link>,
@@ -116,7 +119,8 @@ impl Teller {
             return;
         }
         // None, or one that was dead.
-        let Ok(Ok(link)) = timeout(PATIENCE, self.dialling.clone().link()).await else { return };
+        let dialled = Link::dial(&self.dialling, self.statements.clone());
+        let Ok(Ok(link)) = timeout(PATIENCE, dialled).await else { return };
         self.own = self.said(&link).await.then_some(link);
     }
 

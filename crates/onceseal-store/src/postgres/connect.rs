@@ -10,10 +10,10 @@ use onceseal_core::hash::Hash;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use tokio_postgres::types::Type;
-use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::announcing::News;
+use super::dialling::Dialling;
 use super::driver::Driver;
 use super::failure::{Failure, unreachable};
 use super::link::Link;
@@ -23,7 +23,7 @@ use super::url::{PostgresUrl, Roots};
 use crate::error::StoreError;
 use crate::wait::wait_for;
 
-/// Beyond the time that each of the hosts is given.
+/// Beyond the time that the hosts are given.
 const CONNECT: Duration = Duration::from_secs(30);
 
 /// Makes connections to one store.
@@ -33,18 +33,9 @@ pub(crate) struct Connector {
     pub(super) sql: Arc<Statements>,
     pub(super) driver: Arc<Driver>,
     pub(super) migrations: Migrations,
-    tls: Option<MakeRustlsConnect>,
+    dialling: Dialling,
     last: Arc<Mutex<Option<Committed>>>,
     pub(super) news: Arc<News>,
-}
-
-/// What makes a connection, without what drives it: for whoever is driven himself,
-/// and would keep the driver from its end.
-#[derive(Clone)]
-pub(super) struct Dialling {
-    pub(super) config: Config,
-    pub(super) tls: Option<MakeRustlsConnect>,
-    sql: Arc<Statements>,
 }
 
 /// An event that this process was told is committed.
@@ -58,10 +49,11 @@ pub(super) struct Committed {
 impl Connector {
     pub(crate) fn new(url: PostgresUrl) -> Result<Connector, StoreError> {
         let tls = url.tls.as_ref().map(tls).transpose()?;
+        let dialling = Dialling::new(url.hosts(), tls);
         let sql = Arc::new(Statements::new(&url.schema));
         let driver = Driver::start()?;
         let (last, news) = (Arc::default(), Arc::default());
-        Ok(Connector { url, sql, driver, migrations: MIGRATIONS, tls, last, news })
+        Ok(Connector { url, sql, driver, migrations: MIGRATIONS, dialling, last, news })
     }
 
     fn last(&self) -> MutexGuard<'_, Option<Committed>> {
@@ -75,8 +67,15 @@ impl Connector {
         self.news.add();
     }
 
+    /// What makes a connection to wherever the address leads.
     pub(super) fn dialling(&self) -> Dialling {
-        Dialling { config: self.url.config.clone(), tls: self.tls.clone(), sql: self.sql.clone() }
+        self.dialling.clone()
+    }
+
+    /// What makes a connection to the server itself, where the address says how.
+    pub(super) fn direct(&self) -> Option<Dialling> {
+        let hosts = self.url.direct()?;
+        Some(self.dialling.clone().at(hosts))
     }
 
     /// A connection to a server that is as it has to be.
@@ -97,9 +96,20 @@ impl Connector {
         Ok(link)
     }
 
+    /// Whether a connection is made so; why not.
+    pub(super) fn reaches(&self, dialling: Dialling) -> Result<(), String> {
+        let dialled = self.dialled(dialling).map(drop);
+        dialled.map_err(|failure| failure.told().detail().to_owned())
+    }
+
     /// A connection to whatever server there is.
     pub(super) fn bare(&self) -> Result<Link, Failure> {
-        let connected = self.driver.spawn(self.dialling().link());
+        self.dialled(self.dialling())
+    }
+
+    fn dialled(&self, dialling: Dialling) -> Result<Link, Failure> {
+        let sql = self.sql.clone();
+        let connected = self.driver.spawn(async move { Link::dial(&dialling, sql).await });
         let abort = connected.abort_handle();
         match wait_for(CONNECT, connected) {
             Some(Ok(link)) => link,
@@ -110,40 +120,6 @@ impl Connector {
             }
         }
     }
-}
-
-impl Dialling {
-    /// A connection, which the runtime drives that this is polled on. It ends with its
-    /// client; what it fails with, the client is told.
-    pub(super) async fn link(self) -> Result<Link, Failure> {
-        let client = match self.tls {
-            Some(tls) => {
-                let (client, connection) = self.config.connect(tls).await.map_err(refused)?;
-                drop(tokio::spawn(connection));
-                client
-            }
-            None => {
-                let (client, connection) = self.config.connect(NoTls).await.map_err(refused)?;
-                drop(tokio::spawn(connection));
-                client
-            }
-        };
-        Ok(Link::new(client, self.sql))
-    }
-}
-
-/// Whoever could not connect at all is told the server's own reason where that
-/// helps; no answer of it quotes a password.
-fn refused(error: tokio_postgres::Error) -> Failure {
-    if error.code().is_none() {
-        let text = error.to_string();
-        if text.contains("TLS") || text.contains("tls") {
-            return Failure::Lost(unreachable(
-                "it cannot be talked to encrypted, or its certificate is not trusted",
-            ));
-        }
-    }
-    error.into()
 }
 
 fn tls(roots: &Roots) -> Result<MakeRustlsConnect, StoreError> {

@@ -58,6 +58,9 @@ impl From<tokio_postgres::Error> for Failure {
             return Failure::Lost(unreachable(detail));
         };
         let failed = |code, what: &str| Failure::Failed(StoreError::with(code, what));
+        if let Some(what) = closed_door(state.code()) {
+            return failed(Code::StoreRefused, what);
+        }
         match *state {
             SqlState::T_R_SERIALIZATION_FAILURE => Failure::Again("serialization failure"),
             SqlState::T_R_DEADLOCK_DETECTED => Failure::Again("deadlock"),
@@ -80,19 +83,28 @@ impl From<tokio_postgres::Error> for Failure {
             // Of our own function.
             ref other if other.code() == "OS001" => Failure::Stale,
             // 08 connection exception, 57P shutting down or starting up, 53300 too many
-            // connections, 28 and 3D wrong credentials or no such database, 25P03 idle for too
-            // long in a transaction.
+            // connections, 25P03 idle for too long in a transaction.
             ref other if is_lost(other.code()) => Failure::Lost(unreachable(words(other.code()))),
             ref other => failed(Code::StoreFailed, &format!("the server answered {}", other.code())),
         }
     }
 }
 
+/// What is wrong with who asks, and not with the server.
+fn closed_door(state: &str) -> Option<&'static str> {
+    Some(match state {
+        "28P01" => "it does not take the password, or has no such role",
+        "3D000" => "it has no such database",
+        _ if state.starts_with("28") => {
+            "it lets this role in from here not at all, or not so: see its pg_hba.conf, and whether it wants encryption"
+        }
+        _ => return None,
+    })
+}
+
 fn is_lost(state: &str) -> bool {
     state.starts_with("08")
         || state.starts_with("57P")
-        || state.starts_with("28")
-        || state.starts_with("3D")
         || matches!(state, "53300" | "25P03" | "25P04" | "XX000" | "58030")
 }
 
@@ -102,8 +114,6 @@ fn words(state: &str) -> String {
         "57P03" => "it is starting up",
         "53300" => "it has no connection left",
         "25P03" => "a transaction was left open for too long",
-        _ if state.starts_with("28") => "it refuses the user or password",
-        _ if state.starts_with("3D") => "it has no such database",
         _ => return format!("it answered {state}"),
     };
     what.to_owned()

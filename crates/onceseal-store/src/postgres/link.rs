@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
+use super::dialling::Dialling;
 use super::failure::{Failure, unreachable};
 use super::statements::Statements;
 use crate::wait::wait_for;
@@ -34,8 +35,12 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(client: Client, sql: Arc<Statements>) -> Link {
-        Link { client, sql, is_silent: AtomicBool::new(false) }
+    /// Makes one, which the runtime drives that this is polled on. It ends with its
+    /// client.
+    pub(super) async fn dial(dialling: &Dialling, sql: Arc<Statements>) -> Result<Link, Failure> {
+        let (client, wire) = dialling.dial().await?;
+        drop(tokio::spawn(wire.drive()));
+        Ok(Link { client, sql, is_silent: AtomicBool::new(false) })
     }
 
     /// Whether it is good for nothing more.

@@ -8,13 +8,12 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls};
-use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_postgres::{AsyncMessage, Client};
 
 use super::connect::Connector;
+use super::dialling::{Dialling, Wire};
 use super::statements::listening;
 
 /// Before the next attempt to connect, at first and at most.
@@ -46,10 +45,9 @@ impl Listener {
     pub(super) fn start(&self) {
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
         if task.is_none()
-            && let Some(config) = self.connector.url.direct()
+            && let Some(dialling) = self.connector.direct()
         {
-            let (tls, channel) = (self.connector.dialling().tls, self.channel.clone());
-            *task = Some(Some(self.connector.driver.spawn(listen(config, tls, channel))));
+            *task = Some(Some(self.connector.driver.spawn(listen(dialling, self.channel.clone()))));
         }
     }
 
@@ -61,18 +59,12 @@ impl Listener {
     }
 }
 
-async fn listen(config: Config, tls: Option<MakeRustlsConnect>, channel: Channel) {
+async fn listen(dialling: Dialling, channel: Channel) {
     let mut pause = PAUSES.0;
     loop {
-        let did_listen = match tls.clone() {
-            Some(tls) => match config.connect(tls).await {
-                Ok((client, connection)) => hear(&client, connection, &channel).await,
-                Err(_) => false,
-            },
-            None => match config.connect(NoTls).await {
-                Ok((client, connection)) => hear(&client, connection, &channel).await,
-                Err(_) => false,
-            },
+        let did_listen = match dialling.dial().await {
+            Ok((client, wire)) => hear(&client, wire, &channel).await,
+            Err(_) => false,
         };
         pause = if did_listen { PAUSES.0 } else { (pause * 2).min(PAUSES.1) };
         tokio::time::sleep(pause).await;
@@ -80,11 +72,7 @@ async fn listen(config: Config, tls: Option<MakeRustlsConnect>, channel: Channel
 }
 
 /// Listens until the connection ends; whether it ever did.
-async fn hear<S, T>(client: &Client, mut connection: Connection<S, T>, channel: &Channel) -> bool
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-    T: AsyncRead + AsyncWrite + Unpin,
-{
+async fn hear(client: &Client, mut wire: Wire, channel: &Channel) -> bool {
     let tell = || channel.heard.send_modify(|heard| *heard += 1);
     let sql = listening(&channel.schema);
     let mut asking = pin!(client.batch_execute(&sql));
@@ -99,7 +87,7 @@ where
                 // What came before it listened was told to others.
                 tell();
             }
-            match ready!(connection.poll_message(context)) {
+            match ready!(wire.poll_message(context)) {
                 Some(Ok(AsyncMessage::Notification(said)))
                     if said.channel() == channel.schema && said.payload() == channel.tenant =>
                 {

@@ -8,8 +8,9 @@ use super::connect::Connector;
 use super::failure::{Failure, unreachable};
 use super::link::Link;
 use super::lock::of_schema;
+use super::schema::{self, Found};
 use super::sequencer::AT_ONCE;
-use super::statements::{CLOCK, CONNECTIONS, LOCKS, SERVER, STANDBYS};
+use super::statements::{CLOCK, CONNECTIONS, LOCKS, MAY_MAKE, SERVER, STANDBYS};
 use super::url::PostgresUrl;
 use crate::clock::Clock;
 use crate::error::StoreError;
@@ -64,6 +65,11 @@ pub struct ServerState {
     pub is_here: bool,
     /// How many hosts the address names.
     pub hosts: usize,
+    /// What is in the schema of the address.
+    pub schema: SchemaState,
+    /// Whether commits can be listened for, and why not, where the address says that
+    /// somebody does.
+    pub listening: Option<Result<(), String>>,
     /// How far its clock is from this host's.
     pub skew: Skew,
     /// Commits that have no place in the log yet.
@@ -74,6 +80,25 @@ pub struct ServerState {
     pub locks: Option<LockRoom>,
     /// Its connections.
     pub connections: Option<Connections>,
+}
+
+/// What is in a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SchemaState {
+    /// Nothing, and whether the role may make it.
+    Absent {
+        /// It owns the schema, or may make it.
+        may_make: bool,
+    },
+    /// Tables of ours, of the first version and of this program's newest.
+    Ours {
+        /// Theirs.
+        version: i64,
+        /// This program's.
+        newest: i64,
+    },
+    /// Something that is not to be used, and why.
+    Foreign(String),
 }
 
 /// How far a server's clock is ahead of this host's, in microseconds.
@@ -244,7 +269,9 @@ fn look(connector: &Connector, tenant: &str, clock: &dyn Clock) -> Result<Server
     Ok(ServerState {
         is_encrypted: connector.url.tls.is_some(),
         is_here: connector.url.is_here(),
-        hosts: connector.url.config.get_hosts().len(),
+        hosts: connector.url.hosts().len(),
+        schema: schema(connector, &link)?,
+        listening: connector.direct().map(|direct| connector.reaches(direct)),
         skew: skew(&link, clock)?,
         unsequenced: visible(unsequenced(&link, tenant))?,
         standbys: visible(standbys(&link))?,
@@ -252,6 +279,21 @@ fn look(connector: &Connector, tenant: &str, clock: &dyn Clock) -> Result<Server
         connections: visible(connections(&link))?,
         server,
     })
+}
+
+fn schema(connector: &Connector, link: &Link) -> Result<SchemaState, Failure> {
+    match link.wait(schema::look(connector, link)) {
+        Ok(Found::Ours(version)) => {
+            Ok(SchemaState::Ours { version, newest: schema::version(connector.migrations) })
+        }
+        Ok(Found::Empty) => {
+            let rows = link.wait(link.rows(MAY_MAKE, &[(&connector.url.schema, Type::TEXT)]))?;
+            let may_make = rows.first().map_or(Ok(false), |row| row.try_get(0))?;
+            Ok(SchemaState::Absent { may_make })
+        }
+        Err(Failure::Failed(error)) => Ok(SchemaState::Foreign(error.detail().to_owned())),
+        Err(other) => Err(other),
+    }
 }
 
 /// What the server does not tell this role, or does not have, is not there.

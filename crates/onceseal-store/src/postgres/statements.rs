@@ -93,6 +93,11 @@ pub(super) const SERVER: &str = concat!(
     "), (extract(epoch FROM clock_timestamp()) * 1000000)::int8"
 );
 
+/// Whether the role may make tables in this schema, and it where it is not there.
+pub(super) const MAY_MAKE: &str = "\
+    SELECT COALESCE((SELECT has_schema_privilege(n.oid, 'CREATE') FROM pg_namespace n WHERE n.nspname = $1), \
+                    has_database_privilege(current_database(), 'CREATE'))";
+
 /// A server's clock.
 pub(super) const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8";
 

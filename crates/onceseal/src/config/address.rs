@@ -27,7 +27,7 @@ impl StoreAddress {
     #[must_use]
     pub fn shown(&self) -> String {
         #[cfg(feature = "postgres")]
-        let shown = self.url().map(|url| url.identity().split('\0').collect::<Vec<_>>().join(" "));
+        let shown = self.url().map(|url| url.to_string());
         #[cfg(not(feature = "postgres"))]
         let shown = self.check().map(|()| String::new());
         shown.unwrap_or_else(|error| error.to_string())

@@ -55,7 +55,7 @@ pub(super) fn all(context: &Context) -> Vec<Check> {
             }
             Ok(None) => checks.push(Check::new("store", Verdict::Ok, "there is none yet; acting makes one")),
             Err(error) if error.code() == Code::StoreWentBack.as_str() => {
-                checks.push(failed("history", &error).next(history::ACCEPT));
+                checks.push(failed("history", &error).next(history::accept(opening.is_on_server())));
             }
             Err(error) => checks.push(failed("store", &error)),
         }

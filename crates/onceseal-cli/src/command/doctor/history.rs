@@ -8,7 +8,15 @@ use super::checks::failed;
 use super::{Check, Verdict};
 
 /// What an operator does about a store that went back.
-pub(super) const ACCEPT: &str = "look at the remotes, then onceseal doctor --accept-went-back --reason '…'";
+pub(super) const fn accept(is_shared: bool) -> &'static str {
+    match is_shared {
+        false => "look at the remotes, then onceseal doctor --accept-went-back --reason '…'",
+        true => {
+            "is it the address that was used before? If so, look at the remotes, then onceseal doctor \
+             --accept-went-back --reason '…', on each host that says so"
+        }
+    }
+}
 
 /// How long the mark may follow the log: so many looks, so far apart.
 const LOOKS: u32 = 30;
@@ -30,7 +38,7 @@ pub(super) fn seen(control: &Control, is_shared: bool) -> Check {
                 super::lost(*seen, *found)
             ),
         )
-        .next(ACCEPT),
+        .next(accept(is_shared)),
         Seen::Unreadable(error) => {
             Check::new("history", Verdict::Unknown, format!("{}: {error}", error.code()))
                 .next("onceseal doctor --accept-went-back --reason '…'")

@@ -5,7 +5,7 @@ use onceseal::Opening;
 use onceseal::config::StoreAddress;
 use onceseal::core::code::Code;
 use onceseal::core::json::escape_for_display;
-use onceseal::store::{Connections, Failover, LockRoom, ServerState, Skew, Standby};
+use onceseal::store::{Connections, Failover, LockRoom, SchemaState, ServerState, Skew, Standby};
 
 use super::checks::failed;
 use super::{Check, Verdict};
@@ -22,14 +22,15 @@ pub(super) fn look(opening: &Opening, address: &StoreAddress, checks: &mut Vec<C
         Err(error) => {
             let check = failed("server", &error);
             checks.push(Check { detail: format!("{}; {}", address.shown(), check.detail), ..check });
-            error.code() != Code::StoreUnreachable.as_str()
+            ![Code::StoreUnreachable, Code::StoreRefused].iter().any(|code| error.code() == code.as_str())
         }
     }
 }
 
 fn told(state: &ServerState, address: &StoreAddress, accepted: bool) -> Vec<Check> {
-    let mut checks =
-        vec![server(state, address), settings(state), failover(state, accepted), clock(state.skew)];
+    let mut checks = vec![server(state, address), settings(state), schema(&state.schema)];
+    checks.extend([failover(state, accepted), clock(state.skew)]);
+    checks.extend(state.listening.as_ref().map(listening));
     checks.extend(state.standbys.as_deref().filter(|all| !all.is_empty()).map(replication));
     checks.push(unsequenced(state.unsequenced));
     checks.push(state.locks.map_or_else(|| hidden("locks"), locks));
@@ -68,6 +69,43 @@ fn settings(state: &ServerState) -> Check {
     }
     Check::new("settings", Verdict::Fail, faults.join("; "))
         .next("correct it on the server; fsync and full_page_writes stand in postgresql.conf")
+}
+
+fn schema(schema: &SchemaState) -> Check {
+    let check = |verdict, what: String| Check::new("schema", verdict, what);
+    match schema {
+        SchemaState::Absent { may_make: true } => {
+            check(Verdict::Ok, "nothing is there yet; who acts first makes it".to_owned())
+        }
+        SchemaState::Absent { may_make: false } => {
+            check(Verdict::Fail, "nothing is there yet, and the role may not make it".to_owned())
+                .next("GRANT CREATE ON DATABASE to the role, or let its owner run `onceseal migrate`")
+        }
+        SchemaState::Ours { version, newest } if version < newest => {
+            check(Verdict::Fail, format!("it is at version {version}, and this program's at {newest}"))
+                .next("update the programs on all hosts, then onceseal migrate")
+        }
+        SchemaState::Ours { version, .. } => {
+            check(Verdict::Ok, format!("it is at version {version}, as this program's"))
+        }
+        SchemaState::Foreign(what) => {
+            check(Verdict::Fail, what.clone()).next("name another schema in the address")
+        }
+    }
+}
+
+fn listening(listening: &Result<(), String>) -> Check {
+    match listening {
+        Ok(()) => Check::new("listening", Verdict::Ok, "commits of other hosts are heard of at once"),
+        Err(why) => Check::new(
+            "listening",
+            Verdict::Warn,
+            format!(
+                "nobody is heard where `listen` says, so commits of other hosts are only looked for: {why}"
+            ),
+        )
+        .next("correct `listen` in the address, or leave it out"),
+    }
 }
 
 fn failover(state: &ServerState, accepted: bool) -> Check {
@@ -191,6 +229,9 @@ mod tests {
             locks(room),
             locks(LockRoom { waiting: 2, ..room }),
             connections(Connections { open: 90, most: 100 }),
+            schema(&SchemaState::Absent { may_make: true }),
+            schema(&SchemaState::Ours { version: 1, newest: 1 }),
+            listening(&Ok(())),
         ];
         for check in fine {
             assert!(check.verdict == Verdict::Ok && check.next.is_none(), "{}", check.detail);
@@ -204,9 +245,13 @@ mod tests {
             locks(LockRoom { held: 6_000, ..room }),
             locks(LockRoom { waiting: 2, longest_us: Some(9_000_000), ..room }),
             connections(Connections { open: 91, most: 100 }),
+            schema(&SchemaState::Absent { may_make: false }),
+            schema(&SchemaState::Ours { version: 1, newest: 2 }),
+            schema(&SchemaState::Foreign("another program's".to_owned())),
+            listening(&Err("it does not answer".to_owned())),
         ];
         for check in warned {
-            assert!(check.verdict == Verdict::Warn && check.next.is_some(), "{}", check.detail);
+            assert!(check.verdict != Verdict::Ok && check.next.is_some(), "{}", check.detail);
         }
     }
 }

@@ -13,6 +13,7 @@ use onceseal::runs::{Blocking, InTheWay, RunFilter, Stand};
 use super::history::{line, rendered};
 use super::show::{cells, holder};
 use super::{Which, opened, parts, unknown};
+use crate::command::away::Away;
 use crate::command::events::{follow, heard, pause};
 use crate::context::Context;
 use crate::error::CliError;
@@ -49,22 +50,26 @@ pub(super) fn run(context: &Context, watch: &Watch) -> Result<ExitCode, CliError
 fn one(context: &Context, which: &Which) -> Result<(), CliError> {
     let (control, id) = opened(context, which)?;
     let (mut history, mut told) = (control.run_history(id), Told::default());
+    let mut away = Away::new(context.out);
     loop {
         let heard = heard(Some(&control));
-        // Looked at first: what is recorded after it is told in the next round.
-        let ended = control.run(id)?.ok_or_else(unknown)?.row.terminal;
-        let page = history.more(256)?;
-        for event in &page {
-            match context.out.is_json() {
-                true => context.out.line(&rendered(event)?.into())?,
-                false => context.out.text(&line(id, event)?)?,
+        let mut looked = || {
+            // Looked at first: what is recorded after it is told in the next round.
+            let ended = control.run(id)?.ok_or_else(unknown)?.row.terminal;
+            let page = history.more(256)?;
+            for event in &page {
+                match context.out.is_json() {
+                    true => context.out.line(&rendered(event)?.into())?,
+                    false => context.out.text(&line(id, event)?)?,
+                }
             }
-        }
-        told.tell(context, &control, id)?;
-        match (page.is_empty(), ended) {
-            (true, true) => return Ok(()),
-            (true, false) => pause(Some(&control), heard, PAUSE),
-            (false, _) => {}
+            told.tell(context, &control, id)?;
+            Ok((page.is_empty(), ended))
+        };
+        match away.passes(looked())? {
+            Some((true, true)) => return Ok(()),
+            Some((true, false)) | None => pause(Some(&control), heard, PAUSE),
+            Some((false, _)) => {}
         }
     }
 }
@@ -138,28 +143,33 @@ fn tail(context: &Context, after: Option<u64>) -> Result<(), CliError> {
 /// A table of those that live, drawn again and again.
 fn picture(context: &Context) -> Result<(), CliError> {
     let filter = RunFilter { stand: Some(Stand::Living), newest_first: true, ..RunFilter::default() };
-    let mut control = None;
+    let mut control = context.read()?;
+    let mut away = Away::new(context.out);
     loop {
         if control.is_none() {
-            control = context.read()?;
+            control = away.passes(context.read())?.flatten();
         }
         let heard = heard(control.as_ref());
-        let mut table = Table::new(&[
-            "RUN", "KIND", "CHANGE", "STATE", "CODE", "AGE", "CHANGED", "HELD", "TASKS", "BLOCKED",
-        ]);
-        let mut count = 0;
-        if let Some(control) = &control {
-            let now = control.store().now();
-            for (id, row) in control.list_runs(&filter, MOST)?.items {
-                let mut cells = cells(id, &row, holder(control, id)?, now);
-                cells.extend(parts::cells(control, id)?);
-                table.row(cells);
-                count += 1;
-            }
+        if let Some(drawn) = away.passes(drawn(control.as_ref(), &filter))? {
+            context.out.clear()?;
+            context.out.text(&drawn)?;
         }
-        let living = counted(count, "living run");
-        context.out.clear()?;
-        context.out.text(&format!("{}{living}; Ctrl-C ends\n", table.render()))?;
         pause(control.as_ref(), heard, PAUSE * 2);
     }
+}
+
+fn drawn(control: Option<&Control>, filter: &RunFilter) -> Result<String, CliError> {
+    let mut table =
+        Table::new(&["RUN", "KIND", "CHANGE", "STATE", "CODE", "AGE", "CHANGED", "HELD", "TASKS", "BLOCKED"]);
+    let mut count = 0;
+    if let Some(control) = control {
+        let now = control.store().now();
+        for (id, row) in control.list_runs(filter, MOST)?.items {
+            let mut cells = cells(id, &row, holder(control, id)?, now);
+            cells.extend(parts::cells(control, id)?);
+            table.row(cells);
+            count += 1;
+        }
+    }
+    Ok(format!("{}{}; Ctrl-C ends\n", table.render(), counted(count, "living run")))
 }
