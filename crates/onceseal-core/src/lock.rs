@@ -193,7 +193,8 @@ fn of_range(range: &Range) -> Option<Lock> {
 }
 
 /// The locks of a command's usual path, and of what it makes under names drawn
-/// for it none.
+/// for it none, unless it has no other: by its locks a commit that was not answered
+/// is waited for.
 #[must_use]
 pub fn locks(pinned: &Pinned, command: &Stamped, reads: &[Read]) -> Locks {
     let mut locks = Locks::default();
@@ -201,12 +202,19 @@ pub fn locks(pinned: &Pinned, command: &Stamped, reads: &[Read]) -> Locks {
     for stream in crate::decide::fresh(command) {
         locks.without(&stream);
     }
+    if let (true, Some(stream)) = (locks.is_empty(), crate::decide::fresh(command).next()) {
+        locks.add(Lock::Stream(stream), Hold::Exclusive);
+    }
     locks
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::Nonce;
+    use crate::hash::BlindingKey;
+    use crate::store::Note;
+    use crate::stream::Tenant;
     use crate::time::Timestamp;
 
     const ONE: StreamId = StreamId { kind: StreamKind::Effect, name: [1; 16] };
@@ -228,6 +236,19 @@ mod tests {
         assert!(shared.meet(&locks) && shared.conflict(&locks));
         assert!(shared.meet(&shared) && !shared.conflict(&shared), "two may share");
         assert!(!shared.meet(&Locks::default()));
+    }
+
+    #[test]
+    fn what_has_no_other_lock_holds_what_it_makes() {
+        let tenant = Tenant { name: "default".to_owned(), id: [1; 16], key: BlindingKey([2; 32]) };
+        let pinned = Pinned::new(tenant, None);
+        let note = Note { body: "1".to_owned(), source: "a test".to_owned() };
+        let command = Stamped { command: Command::Note(note), made_at: 0, nonce: Nonce([3; 16]) };
+        let held = locks(&pinned, &command, &[]);
+        let fresh = crate::decide::fresh(&command).next().map(Lock::Stream);
+        assert_eq!(held.iter().next(), fresh.as_ref().map(|lock| (lock, Hold::Exclusive)));
+        let reads = [Read::Stream(ONE)];
+        assert_eq!(locks(&pinned, &command, &reads).len(), 1, "which it need not where it has one");
     }
 
     #[test]

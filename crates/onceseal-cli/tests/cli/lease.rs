@@ -244,7 +244,9 @@ fn what_a_killed_holder_leaves_lapses_and_its_run_is_interrupted() {
 #[test]
 fn a_signal_to_the_command_reaches_the_program() {
     let project = Project::new();
-    let mut child = running(&project, &["deploy"], "trap 'exit 9' TERM; while :; do sleep 0.05; done");
+    let mut child =
+        running(&project, &["deploy"], "trap 'exit 9' TERM; echo x > trapped; while :; do sleep 0.05; done");
+    until("it would hear", || !project.read("trapped").is_empty());
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("sent");
     assert_eq!(child.wait().expect("its end").code(), Some(9));

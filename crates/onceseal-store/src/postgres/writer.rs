@@ -1,7 +1,7 @@
 //! A lane: one connection, one transaction per batch.
 
 use onceseal_core::code::Code;
-use onceseal_core::lock::{Hold, Locks};
+use onceseal_core::lock::Locks;
 use tokio_postgres::types::Type;
 
 use super::connect::Connector;
@@ -81,14 +81,14 @@ impl PostgresBackend {
         }
     }
 
-    /// Whether a commit without an answer took place: under the same locks, which its
-    /// transaction holds as long as it has not ended.
+    /// Whether a commit without an answer took place: with the same locks to itself, of
+    /// which its transaction holds or shares each as long as it has not ended.
     fn look(&mut self, commit: &Commit, held: &Locks) -> Result<bool, Failure> {
         let link = self.connector.connect()?;
         let held = self.lane.numbers.sorted(held);
-        let locks = [(self.lane.schema, Hold::Shared)].into_iter().chain(held);
+        let alone = held.into_iter().map(|(number, _)| (number, true));
         let (numbers, alone): (Vec<i64>, Vec<bool>) =
-            locks.map(|(number, hold)| (number, hold == Hold::Exclusive)).unzip();
+            [(self.lane.schema, false)].into_iter().chain(alone).unzip();
         let found = link.wait(async {
             link.run(BEGIN).await?;
             link.rows(WAIT_FOR_LOCKS, &[(&numbers, Type::INT8_ARRAY), (&alone, Type::BOOL_ARRAY)]).await?;

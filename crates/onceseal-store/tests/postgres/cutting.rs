@@ -28,6 +28,40 @@ fn wired(database: &Database) -> (String, Wire) {
     (address.replace(&format!(":{port}/"), &format!(":{}/", wire.port())), wire)
 }
 
+#[test]
+fn a_commit_that_goes_on_after_its_connection_is_waited_for() {
+    // What holds its locks alone, and what makes only what nobody knows of.
+    for command in [reserve("k", 1), note("a")] {
+        let database = server().new_database();
+        let (address, wire) = wired(&database);
+        let silent = Parts { hints: Hints::none(), ..parts(&address, "one") };
+        let store = Store::of(silent).expect("opened");
+        attempt(store.run(reserve("before", 1)));
+        let before = log(&store).len();
+        let mut holds = Session::open(&database);
+        psql(
+            &database,
+            "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS \
+             $$BEGIN PERFORM pg_advisory_xact_lock(42); RETURN NULL; END$$; \
+             CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON onceseal.events \
+             DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow()",
+        );
+        holds.lock(42);
+        let mut ticket = store.submit(command).expect("submitted");
+        until_waiting(&database, "one", 1);
+        wire.close_all();
+        // Whoever looks does not find it yet, and may not say so before it has ended.
+        until_waiting(&database, "one", 2);
+        assert!(answer_of(&mut ticket).is_none());
+        holds.unlock(42);
+        assert_eq!(code(&ticket.wait()), None);
+        let direct = open(&database, "direct");
+        assert!(log(&direct).len() > before);
+        let commands: Vec<_> = log(&direct)[before..].iter().map(|stored| stored.stamp.command).collect();
+        assert!(commands.windows(2).all(|two| two[0] == two[1]), "recorded once: {commands:?}");
+    }
+}
+
 /// Loses the connection at byte after byte of a command's exchange. `prepare`
 /// makes the command for a key, and its events are counted when it is done.
 fn cut_everywhere(first: u64, events: usize, prepare: impl Fn(&Store, &str) -> Command) {
@@ -36,6 +70,8 @@ fn cut_everywhere(first: u64, events: usize, prepare: impl Fn(&Store, &str) -> C
     // What others are told beside a commit would be counted with it.
     let silent = Parts { hints: Hints::none(), ..parts(&address, "one") };
     let (store, direct) = (Store::of(silent).expect("opened"), open(&database, "direct"));
+    // What is counted is an exchange on a connection that is there.
+    attempt(store.run(reserve("before", 1)));
     let mut keys = (0..).map(|n| format!("key {n:06}"));
     for direction in [ToServer, ToClient] {
         let key = keys.next().expect("endless");
