@@ -113,7 +113,7 @@ impl Writer {
         let mut submitted = Submitted::from(command);
         let mut desk: &Desk = &self.desk;
         loop {
-            let done = desk.run_with(&mut submitted, write);
+            let done = desk.run_with(&mut submitted, write, until);
             if done.is_err() && self.desk.is_gone() {
                 self.queue.close();
             }
