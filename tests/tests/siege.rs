@@ -40,6 +40,11 @@ fn p05_a_standby_that_commits_waited_for_has_what_was_answered_when_it_takes_ove
 }
 
 #[test]
+fn p05_a_server_that_is_there_and_answers_nothing_is_left_for_its_standby() {
+    assert_kept(Fault::Freeze);
+}
+
+#[test]
 fn p03_a_host_that_is_cut_off_and_clocks_that_are_apart_give_nobody_an_effect_twice() {
     assert_kept(Fault::Partition);
 }

@@ -55,7 +55,7 @@ fn main() -> ExitCode {
 fn usage() -> ExitCode {
     eprintln!(
         "siege [--fault NAME] [--seed N] [--operations N] [--processes N] [--clients N] [--strikes N]\n\
-         faults: restart terminate failover partition pooler lost"
+         faults: restart terminate failover freeze partition pooler lost"
     );
     ExitCode::from(2)
 }

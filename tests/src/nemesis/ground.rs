@@ -17,6 +17,9 @@ pub enum Fault {
     Terminate,
     /// The server is lost, and the standby that commits waited for takes its place.
     Failover,
+    /// The server answers nothing any more though it is there, and the standby that
+    /// commits waited for takes its place.
+    Freeze,
     /// A host is cut off, and joined again; the hosts' clocks are up to 20 minutes apart.
     Partition,
     /// The pooler between half of the clients and the server starts again.
@@ -27,14 +30,15 @@ pub enum Fault {
 
 impl Fault {
     /// Those that nothing acknowledged may be lost by.
-    pub const ALL: [Fault; 5] =
-        [Fault::Restart, Fault::Terminate, Fault::Failover, Fault::Partition, Fault::Pooler];
+    pub const ALL: [Fault; 6] =
+        [Fault::Restart, Fault::Terminate, Fault::Failover, Fault::Freeze, Fault::Partition, Fault::Pooler];
 
     const fn word(self) -> &'static str {
         match self {
             Fault::Restart => "restart",
             Fault::Terminate => "terminate",
             Fault::Failover => "failover",
+            Fault::Freeze => "freeze",
             Fault::Partition => "partition",
             Fault::Pooler => "pooler",
             Fault::Lost => "lost",
@@ -56,7 +60,7 @@ impl Fault {
     /// How often it can befall one store.
     pub(super) const fn most(self) -> usize {
         match self {
-            Fault::Failover | Fault::Lost => 1,
+            Fault::Failover | Fault::Freeze | Fault::Lost => 1,
             Fault::Restart | Fault::Terminate | Fault::Partition | Fault::Pooler => usize::MAX,
         }
     }
@@ -94,8 +98,8 @@ impl Ground {
             None => setup.start(),
         };
         server.sql("postgres", &format!("CREATE DATABASE {DATABASE}"));
-        let standby =
-            matches!(fault, Fault::Failover | Fault::Lost).then(|| server.standby(fault == Fault::Failover));
+        let has_standby = matches!(fault, Fault::Failover | Fault::Freeze | Fault::Lost);
+        let standby = has_standby.then(|| server.standby(fault != Fault::Lost));
         let bouncer = (fault == Fault::Pooler).then(|| Bouncer::start(&server));
         Ground { fault, server, standby, bouncer, hosts: (0..processes).filter_map(host).collect(), cut: 0 }
     }
@@ -136,6 +140,7 @@ impl Ground {
                 self.server.sql("postgres", &one);
             }
             Fault::Failover => self.server.kill(),
+            Fault::Freeze => self.server.freeze(),
             Fault::Lost => {
                 // What is committed from now on is on the one server only.
                 self.standby.as_ref().expect("a standby").stop(Shutdown::Immediate);
@@ -156,7 +161,7 @@ impl Ground {
     /// It is over: everybody could be served again.
     pub(super) fn mend(&mut self) {
         match self.fault {
-            Fault::Failover => self.standby.as_ref().expect("a standby").promote(),
+            Fault::Failover | Fault::Freeze => self.standby.as_ref().expect("a standby").promote(),
             Fault::Lost => {
                 self.server.kill();
                 let standby = self.standby.as_ref().expect("a standby");

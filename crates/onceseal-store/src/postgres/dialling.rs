@@ -3,6 +3,8 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use onceseal_core::code::Code;
@@ -22,6 +24,8 @@ pub(super) struct Dialling {
     /// How each of the hosts is connected to, one of them at least.
     hosts: Vec<Config>,
     tls: Option<MakeRustlsConnect>,
+    /// Which of them was reached last: it is tried first.
+    last: Arc<AtomicUsize>,
 }
 
 /// What a client's statements go over, once somebody polls it.
@@ -51,25 +55,32 @@ impl Wire {
 
 impl Dialling {
     pub(super) fn new(hosts: Vec<Config>, tls: Option<MakeRustlsConnect>) -> Dialling {
-        Dialling { hosts, tls }
+        Dialling { hosts, tls, last: Arc::default() }
     }
 
     /// The same at other hosts.
     pub(super) fn at(self, hosts: Vec<Config>) -> Dialling {
-        Dialling { hosts, ..self }
+        Dialling::new(hosts, self.tls)
     }
 
     /// A connection to the first of the hosts that takes writes.
     pub(super) async fn dial(&self) -> Result<(Client, Wire), Failure> {
         let mut failures = Vec::new();
-        for host in &self.hosts {
+        let last = self.last.load(Ordering::Relaxed);
+        let others = (0..self.hosts.len()).filter(|n| *n != last);
+        for n in std::iter::once(last).chain(others) {
+            let host = &self.hosts[n];
             let within = host.get_connect_timeout().copied().unwrap_or(CONNECT);
             match timeout(within, self.reach(host)).await {
-                Ok(Ok(reached)) => return Ok(reached),
-                Ok(Err(error)) => failures.push(refused(error)),
-                Err(_) => failures.push(Failure::Lost(unreachable("it does not answer"))),
+                Ok(Ok(reached)) => {
+                    self.last.store(n, Ordering::Relaxed);
+                    return Ok(reached);
+                }
+                Ok(Err(error)) => failures.push((n + 1, refused(error))),
+                Err(_) => failures.push((n + 1, Failure::Lost(unreachable("it does not answer")))),
             }
         }
+        failures.sort_by_key(|(n, _)| *n);
         Err(each(failures))
     }
 
@@ -106,16 +117,16 @@ fn refused(error: Error) -> Failure {
 
 /// Why none of the hosts was reached: the reason of each. Where one of them may be
 /// reached later, that may help.
-fn each(failures: Vec<Failure>) -> Failure {
-    let may_pass = failures.iter().any(|failure| matches!(failure, Failure::Lost(_)));
-    let told: Vec<StoreError> = failures.into_iter().map(Failure::told).collect();
-    let details = told.iter().zip(1..).map(|(error, n)| match told.len() {
+fn each(failures: Vec<(usize, Failure)>) -> Failure {
+    let may_pass = failures.iter().any(|(_, failure)| matches!(failure, Failure::Lost(_)));
+    let told: Vec<_> = failures.into_iter().map(|(n, failure)| (n, failure.told())).collect();
+    let details = told.iter().map(|(n, error)| match told.len() {
         1 => error.detail().to_owned(),
         _ => format!("host {n}: {}", error.detail()),
     });
     let detail = details.collect::<Vec<_>>().join("; ");
     match (may_pass, told.first()) {
-        (false, Some(error)) => Failure::Failed(StoreError::with(error.code(), detail)),
+        (false, Some((_, error))) => Failure::Failed(StoreError::with(error.code(), detail)),
         _ => Failure::Lost(unreachable(detail)),
     }
 }

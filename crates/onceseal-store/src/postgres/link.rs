@@ -15,7 +15,7 @@ use crate::wait::wait_for;
 
 /// Longer than the server gives a statement of a transaction that writes: whoever has
 /// not answered by then is not there.
-const ANSWER: Duration = Duration::from_secs(15);
+const ANSWER: Duration = Duration::from_secs(7);
 /// The same of a picture.
 const PICTURE: Duration = Duration::from_secs(65);
 /// What takes as long as there is much to do; that the server is there, the

@@ -34,7 +34,7 @@ pub(super) fn in_schema(sql: &str, schema: &str) -> String {
 /// does are functions with settings of their own, or goes by a whole primary key.
 pub(super) const BEGIN: &str = "\
     BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = '2s'; \
-    SET LOCAL statement_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5s'; \
+    SET LOCAL statement_timeout = '5s'; SET LOCAL idle_in_transaction_session_timeout = '5s'; \
     SET LOCAL synchronous_commit = on";
 
 /// What begins a transaction that only reads, at one moment. Rows are reached one by

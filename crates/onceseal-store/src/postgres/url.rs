@@ -12,7 +12,7 @@ use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 pub use read::UrlError;
 
 /// How long a host may take to let somebody in before the next is tried.
-pub(super) const CONNECT: Duration = Duration::from_secs(5);
+pub(super) const CONNECT: Duration = Duration::from_secs(3);
 /// How long sent bytes may go without an acknowledgement.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
 /// Where a store on PostgreSQL is.
