@@ -18,17 +18,17 @@ use crate::text::counted;
 #[derive(Debug, Args)]
 pub(crate) struct Migrate {
     /// The file that moves: `sqlite:PATH`, or `sqlite:` for this project's
-    #[arg(long, value_name = "sqlite:PATH", requires = "to")]
+    #[arg(long, value_name = "sqlite:PATH")]
     from: Option<String>,
-    /// The server that it moves to, as in `store`
+    /// The server that it moves to, as in `store` [default: the one in the settings]
     #[arg(long, value_name = "URL", requires = "from")]
     to: Option<String>,
 }
 
 pub(crate) fn run(context: &Context, migrate: &Migrate) -> Result<ExitCode, CliError> {
     match (&migrate.from, &migrate.to) {
-        (Some(from), Some(to)) => moved(context, from, to),
-        _ => brought_on(context),
+        (Some(from), to) => moved(context, from, to.as_deref()),
+        (None, _) => brought_on(context),
     }
 }
 
@@ -51,12 +51,20 @@ fn brought_on(context: &Context) -> Result<ExitCode, CliError> {
 }
 
 /// A whole store, which is audited where it came to before its file is put aside.
-fn moved(context: &Context, from: &str, to: &str) -> Result<ExitCode, CliError> {
+fn moved(context: &Context, from: &str, to: Option<&str>) -> Result<ExitCode, CliError> {
     let path = from
         .strip_prefix("sqlite:")
         .ok_or_else(|| CliError::usage("--from is sqlite:PATH, or sqlite: for this project's store"))?;
-    let to = StoreAddress::parse(to)?;
-    let settings = Settings { store: Some(to), memory: false, ..context.settings()? };
+    let settings = context.settings()?;
+    let to = match to {
+        Some(to) => StoreAddress::parse(to)?,
+        None => context.opening(settings.clone())?.settings.store.ok_or_else(|| {
+            CliError::usage(
+                "--to is missing: name the server there, or as `store` in the settings or ONCESEAL_STORE",
+            )
+        })?,
+    };
+    let settings = Settings { store: Some(to), memory: false, ..settings };
     let here = context.opening(Settings { store: None, ..settings.clone() })?;
     let opening = onceseal::Opening { settings, ..here };
     let file = match path {

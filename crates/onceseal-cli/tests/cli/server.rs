@@ -280,6 +280,18 @@ fn a_store_moves_to_a_server_and_nothing_is_done_again() {
     assert!(nothing.code == 0 && nothing.stdout.contains("nothing to do"), "{nothing:?}");
 }
 
+#[test]
+fn a_store_moves_to_the_server_of_the_settings_which_need_not_stand_on_the_command_line() {
+    let all = Hosts::new();
+    let host = &all.hosts[0];
+    assert_eq!(host.refund("p1", 1, &[]).code, 0);
+    let nowhere = host.run(&["migrate", "--from", "sqlite:", "--json"]);
+    assert_eq!((nowhere.code, &nowhere.error()["code"]), (2, &json!("usage")), "{nowhere:?}");
+    let moved = all.run(0, &["migrate", "--from", "sqlite:"]);
+    assert_eq!(moved.code, 0, "{moved:?}");
+    assert_eq!(all.refund(0, "p1", 1).error()["code"], "duplicate");
+}
+
 /// From the copy to the end of the audit, which may be long.
 #[test]
 fn p05_what_was_waiting_for_a_file_that_moves_is_not_acknowledged() {
