@@ -216,12 +216,10 @@ impl<'a> Transaction<'a> {
     fn fitting(needs: &[Needs], room: usize) -> (usize, Locks) {
         let mut all = Locks::default();
         for (n, needs) in needs.iter().enumerate() {
-            let mut with = all.clone();
-            with.join(&needs.locks);
-            if n > 0 && with.len() > room {
+            if n > 0 && all.len() + needs.locks.beyond(&all).len() > room {
                 return (n, all);
             }
-            all = with;
+            all.join(&needs.locks);
         }
         (needs.len(), all)
     }
