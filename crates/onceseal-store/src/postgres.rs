@@ -11,6 +11,7 @@ mod columns;
 mod connect;
 mod dialling;
 mod driver;
+mod failover;
 mod failure;
 mod hinting;
 mod link;
@@ -35,8 +36,9 @@ use crate::error::StoreError;
 
 pub(crate) use clock::DatabaseClock;
 pub(crate) use connect::Connector;
+pub use failover::Failover;
 pub(crate) use pool::Pool;
-pub use server::{Connections, Failover, LockRoom, SchemaState, Server, ServerState, Skew, Standby};
+pub use server::{Connections, LockRoom, SchemaState, Server, ServerState, Skew, Standby};
 pub(crate) use tenant::Founded;
 pub use transfer::{Halted, Moved, transfer};
 pub use url::{PostgresUrl, UrlError};

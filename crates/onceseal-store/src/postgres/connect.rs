@@ -5,6 +5,7 @@ use std::io::BufReader;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::join;
 use onceseal_core::code::Code;
 use onceseal_core::hash::Hash;
 use rustls::pki_types::CertificateDer;
@@ -18,7 +19,8 @@ use super::driver::Driver;
 use super::failure::{Failure, unreachable};
 use super::link::Link;
 use super::schema::{MIGRATIONS, Migrations};
-use super::statements::Statements;
+use super::server::Server;
+use super::statements::{BEGIN, SETTLE, Statements};
 use super::url::{PostgresUrl, Roots};
 use crate::error::StoreError;
 use crate::wait::wait_for;
@@ -80,6 +82,28 @@ impl Connector {
 
     /// A connection to a server that is as it has to be.
     pub(super) fn connect(&self) -> Result<Link, Failure> {
+        Ok(self.examined()?.0)
+    }
+
+    /// The same to act: what is there is not lost by a failover any more.
+    pub(super) fn connect_to_act(&self) -> Result<Link, Failure> {
+        let (link, server) = self.examined()?;
+        if !server.synchronous.is_empty() {
+            let (sent, committed) = link
+                .wait(async {
+                    link.run(BEGIN).await?;
+                    Ok(join(link.rows(SETTLE, &[]), link.run("COMMIT")).await)
+                })
+                .map_err(|_| {
+                    Failure::Lost(unreachable("its commits wait for a standby that does not answer"))
+                })?;
+            sent?;
+            committed?;
+        }
+        Ok(link)
+    }
+
+    fn examined(&self) -> Result<(Link, Server), Failure> {
         let link = self.bare()?;
         let server = self.server(&link)?;
         server.or_refuse()?;
@@ -93,7 +117,7 @@ impl Connector {
                 return Err(Failure::Failed(StoreError::new(Code::StoreWentBack)));
             }
         }
-        Ok(link)
+        Ok((link, server))
     }
 
     /// Whether a connection is made so; why not.

@@ -9,6 +9,7 @@ use onceseal_core::code::Code;
 use tokio_postgres::types::Type;
 
 use super::connect::Connector;
+use super::failover::Failover;
 use super::failure::Failure;
 use super::link::{Link, Parameter};
 use super::lock::{Numbers, of_schema};
@@ -16,7 +17,6 @@ use super::patience::Patience;
 use super::reading::PostgresSnapshot;
 use super::schema;
 use super::sequencer::sequence;
-use super::server::Failover;
 use super::statements::{BEGIN_READING, Statements};
 use crate::error::StoreError;
 use crate::read::{Readers, Rows, Snapshot};

@@ -5,6 +5,7 @@ use onceseal_core::code::Code;
 use tokio_postgres::types::Type;
 
 use super::connect::Connector;
+use super::failover::{Failover, is_named};
 use super::failure::{Failure, unreachable};
 use super::link::Link;
 use super::lock::of_schema;
@@ -37,21 +38,10 @@ pub struct Server {
     pub encoding: String,
     /// The standbys that commits wait for, `synchronous_standby_names`; empty: none.
     pub synchronous: String,
-    /// How many standbys follow it.
-    pub standbys: i64,
+    /// What the standbys are called that follow it.
+    pub standbys: Vec<String>,
     /// Its clock, in microseconds since 1970.
     pub(super) clock_us: i64,
-}
-
-/// What becomes of acknowledged commits where the server is lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failover {
-    /// Nothing may take its place: they are where its disk is.
-    None,
-    /// They are on a standby too.
-    Synchronous,
-    /// A standby may take its place without the last of them.
-    Asynchronous,
 }
 
 /// How a server is, as far as its role may see: `None` where it may not.
@@ -148,11 +138,17 @@ impl Server {
     /// What becomes of acknowledged commits where it is lost.
     #[must_use]
     pub fn failover(&self) -> Failover {
-        match (self.standbys, self.synchronous.is_empty()) {
-            (_, false) => Failover::Synchronous,
-            (0, true) => Failover::None,
-            (_, true) => Failover::Asynchronous,
+        match (self.unwaited().next(), self.synchronous.is_empty()) {
+            (Some(_), _) => Failover::Asynchronous,
+            (None, true) => Failover::None,
+            (None, false) => Failover::Synchronous,
         }
+    }
+
+    /// The standbys that commits do not wait for.
+    pub fn unwaited(&self) -> impl Iterator<Item = &str> {
+        let names = self.standbys.iter().map(String::as_str);
+        names.filter(|name| !is_named(&self.synchronous, name))
     }
 
     /// One sentence for each setting that protects and is not as it has to be.

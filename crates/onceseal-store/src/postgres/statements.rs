@@ -88,7 +88,8 @@ macro_rules! standbys {
 pub(super) const SERVER: &str = concat!(
     "SELECT current_setting('server_version_num')::int8, current_setting('fsync'), \
             current_setting('full_page_writes'), current_setting('server_encoding'), \
-            current_setting('synchronous_standby_names'), (SELECT count(*) ",
+            current_setting('synchronous_standby_names'), \
+            (SELECT coalesce(array_agg(r.application_name ORDER BY r.application_name), '{}') ",
     standbys!(),
     "), (extract(epoch FROM clock_timestamp()) * 1000000)::int8"
 );
@@ -97,6 +98,11 @@ pub(super) const SERVER: &str = concat!(
 pub(super) const MAY_MAKE: &str = "\
     SELECT COALESCE((SELECT has_schema_privilege(n.oid, 'CREATE') FROM pg_namespace n WHERE n.nspname = $1), \
                     has_database_privilege(current_database(), 'CREATE'))";
+
+/// Something that is on the disks of all that commits wait for once it is committed, and
+/// so is whatever was visible before: a server that comes back shows what it has, be it
+/// on a standby or not. It is read by nobody.
+pub(super) const SETTLE: &str = "SELECT pg_logical_emit_message(true, 'onceseal', '')";
 
 /// A server's clock.
 pub(super) const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8";

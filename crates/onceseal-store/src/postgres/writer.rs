@@ -10,7 +10,7 @@ use super::link::{Link, Parameter};
 use super::lock::{Numbers, of_schema};
 use super::patience::Patience;
 use super::schema::version;
-use super::statements::{BEGIN, WAIT_FOR_LOCKS};
+use super::statements::{BEGIN, SETTLE, WAIT_FOR_LOCKS};
 use super::transaction::{Commit, LOCKS, Lane, Transaction, Unsaved};
 use crate::backend::{Backend, Fault, Work};
 use crate::columns;
@@ -42,7 +42,7 @@ impl PostgresBackend {
     fn attempt(&mut self, work: &mut Work<'_>, waits: bool) -> Result<(), Attempt> {
         let link = match self.link.take().filter(|link| !link.is_closed()) {
             Some(link) => link,
-            None => self.connector.connect()?,
+            None => self.connector.connect_to_act()?,
         };
         let mut transaction = Transaction::new(&link, &mut self.lane, waits);
         let changes = match work(&mut transaction) {
@@ -95,7 +95,11 @@ impl PostgresBackend {
             let parameters: [Parameter<'_>; 2] =
                 [(&commit.stream, Type::INT8), (&commit.sequence, Type::INT8)];
             let rows = link.rows(&link.sql.recorded, &parameters).await?;
-            link.run("ROLLBACK").await?;
+            if !rows.is_empty() {
+                // One that a standby was to have may be here, and not there.
+                link.rows(SETTLE, &[]).await?;
+            }
+            link.run("COMMIT").await?;
             Ok(rows)
         })?;
         let is_there = match found.first() {

@@ -79,6 +79,107 @@ fn a_standby_that_commits_do_not_wait_for_is_accepted_or_nobody_acts() {
     assert_eq!(state(&address).server.failover(), Failover::Synchronous);
 }
 
+#[test]
+fn a_standby_that_is_not_named_may_lose_commits_though_another_one_is_waited_for() {
+    let primary = Postgres::start();
+    let waited = primary.standby(true);
+    let address = primary.new_database();
+    let plain = unprivileged(&primary, &primary.new_database());
+    for address in [&address, &plain] {
+        drop(opened(address, &Options::default()).expect("commits wait for it"));
+    }
+    let name = primary.sql("postgres", "SHOW synchronous_standby_names");
+    let other = primary.standby(false);
+    for address in [&address, &plain] {
+        assert_may_lose(address);
+        let seen = state(address).server;
+        assert!(seen.unwaited().count() == 1 && seen.unwaited().all(|unwaited| unwaited != name), "{seen:?}");
+    }
+    drop(waited);
+    assert_may_lose(&address);
+    drop(other);
+}
+
+/// A primary with a standby that commits wait for, and is stopped; a store that is open
+/// at both; and sessions of it that wait for the standby.
+struct Parted {
+    primary: Postgres,
+    standby: Postgres,
+    address: String,
+    store: Store,
+}
+
+impl Parted {
+    fn new() -> Parted {
+        let primary = Postgres::start();
+        let standby = primary.standby(true);
+        let address = primary.new_database();
+        let (first, second) = (primary.port(), standby.port());
+        let hosts = format!("127.0.0.1:{first},127.0.0.1:{second}");
+        let both = address.replace(&format!("127.0.0.1:{first}"), &hosts);
+        let store = opened(&both, &Options::default()).expect("opened");
+        attempt(store.run(reserve("kept", 1)));
+        standby.stop(Shutdown::Fast);
+        Parted { primary, standby, address, store }
+    }
+
+    /// Once so many wait.
+    fn until_waiting(&self, sessions: usize) {
+        let sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+        let at_least =
+            |found: String| found.parse::<usize>().is_ok_and(|found| found >= sessions).then_some(());
+        until("it waits for the standby", || at_least(self.primary.sql("postgres", sql)));
+    }
+
+    /// The standby takes the place of the primary.
+    fn fail_over(&self) {
+        self.primary.kill();
+        self.standby.start_again();
+        self.standby.promote();
+    }
+
+    fn at_standby(&self) -> Store {
+        let (first, second) = (self.primary.port(), self.standby.port());
+        let there = self.address.replace(&format!(":{first}/"), &format!(":{second}/"));
+        opened(&there, &Options::default()).expect("opened")
+    }
+}
+
+/// Its commit is seen by everybody then, and is nowhere else.
+const END_WAITING: &str =
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+
+#[test]
+fn p05_a_commit_that_its_standby_never_had_is_not_taken_for_one() {
+    let all = Parted::new();
+    let mut ticket = all.store.submit(reserve("k", 1)).expect("submitted");
+    all.until_waiting(1);
+    all.primary.sql("postgres", END_WAITING);
+    // Whoever looks finds it, and waits for the standby before it says so.
+    all.until_waiting(1);
+    assert!(answer_of(&mut ticket).is_none(), "nobody is to run it yet");
+    all.fail_over();
+    attempt(ticket.wait());
+    assert_eq!(events_of(&all.at_standby(), "k").len(), 1, "and then it is where it is asked for");
+}
+
+#[test]
+fn p05_who_comes_after_a_restart_waits_for_the_standby_before_it_acts() {
+    let all = Parted::new();
+    let mut lost = all.store.submit(reserve("k", 1)).expect("submitted");
+    all.until_waiting(1);
+    all.primary.restart(Shutdown::Fast);
+    // It is there now, and not on the standby.
+    assert_eq!(psql(&all.address, "SELECT count(*) FROM onceseal.streams WHERE kind = 3"), "2");
+    all.until_waiting(1);
+    assert!(answer_of(&mut lost).is_none());
+    let reader = Store::postgres_reader(named(&all.address, "reader"), &Options::default()).expect("opened");
+    reader.expect("one").read(|snapshot| snapshot.newest()).expect("who only reads waits for nobody");
+    all.fail_over();
+    attempt(lost.wait());
+    assert_eq!(events_of(&all.at_standby(), "k").len(), 1);
+}
+
 /// Ended where a test fails too.
 struct Follower(Child);
 

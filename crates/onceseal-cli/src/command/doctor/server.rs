@@ -110,12 +110,15 @@ fn listening(listening: &Result<(), String>) -> Check {
 
 fn failover(state: &ServerState, accepted: bool) -> Check {
     let hosts = format!("{} in the address", counted(state.hosts, "host"));
-    let follow = counted(usize::try_from(state.server.standbys).unwrap_or(0), "standby");
+    let follow = counted(state.server.standbys.len(), "standby");
+    let unwaited: Vec<_> = state.server.unwaited().map(escape_for_display).collect();
     let names = escape_for_display(&state.server.synchronous);
     let check = |verdict, what: String| Check::new("failover", verdict, format!("{what}; {hosts}"));
-    let may_lack =
-        format!("commits do not wait for {follow}, so one that takes over may lack what was acknowledged");
-    match (state.server.failover(), state.server.standbys, accepted) {
+    let may_lack = format!(
+        "commits do not wait for {}, which may take over without what was acknowledged",
+        unwaited.join(", ")
+    );
+    match (state.server.failover(), state.server.standbys.len(), accepted) {
         (Failover::None, ..) => check(Verdict::Ok, "no standby follows".to_owned()),
         (Failover::Synchronous, 0, _) => {
             check(Verdict::Warn, format!("commits wait for {names}, and no standby follows"))
