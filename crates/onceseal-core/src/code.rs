@@ -339,6 +339,9 @@ codes! {
     /// The database server does not let this program in.
     StoreRefused = 160 => "store_refused", Later,
         "the database server does not let this program in, and nothing was recorded; correct the address, the role, its password or the server's settings, `onceseal doctor` looks again";
+    /// A store that moves to the server is not there yet.
+    StoreArriving = 161 => "store_arriving", Later,
+        "a store moves from a file to this server and is not there yet; where `onceseal migrate` was ended before its end, run it again on the host that the file is on";
     /// The schema on the server is older than this program's.
     SchemaOld = 158 => "schema_old", Later,
         "the schema on the server is older than this program's; update the programs on all hosts, then `onceseal migrate` brings it to theirs";

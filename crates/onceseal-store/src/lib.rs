@@ -41,7 +41,7 @@ pub use parts::{Options, Parts};
 #[cfg(feature = "postgres")]
 pub use postgres::{
     Connections, Failover, Halted, LockRoom, Moved, PostgresUrl, SchemaState, Server, ServerState, Skew,
-    Standby, UrlError, migrate, transfer,
+    Standby, UrlError, arrived, migrate, put_aside_before, transfer,
 };
 pub use queue::Ticket;
 pub use sqlite::{APPLICATION_ID, SCHEMA_VERSION};

@@ -35,6 +35,8 @@ pub struct Options {
     pub known: Option<[u8; 16]>,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
+    /// Whether a tenant is read that is on its way from a file to a server.
+    pub arrives: bool,
     /// Whether a server may have a standby that commits do not wait for.
     pub asynchronous_standby: bool,
     /// A virtual file system registered with SQLite, for tests of power loss.
@@ -64,6 +66,7 @@ impl Default for Options {
             owner: None,
             known: None,
             clock,
+            arrives: false,
             asynchronous_standby: false,
             vfs: None,
             #[cfg(feature = "conformance")]
@@ -123,7 +126,7 @@ impl ReadingParts {
     #[cfg(feature = "postgres")]
     pub(crate) fn is_on_server(url: &PostgresUrl, tenant: &str) -> Result<bool, StoreError> {
         check_tenant(tenant)?;
-        Ok(postgres::Connector::new(url.clone())?.find(tenant)?.is_some())
+        Ok(postgres::Connector::new(url.clone())?.find(tenant, false)?.is_some())
     }
 
     /// Those of the store at this address; `None` if nothing is recorded for the
@@ -139,7 +142,7 @@ impl ReadingParts {
         options: &Options,
     ) -> Result<Option<ReadingParts>, StoreError> {
         check_tenant(&options.tenant)?;
-        let Some((founded, database_us)) = connector.find(&options.tenant)? else {
+        let Some((founded, database_us)) = connector.find(&options.tenant, options.arrives)? else {
             return options.known.map_or(Ok(None), |_| Err(StoreError::new(Code::StoreWentBack)));
         };
         let postgres::Founded { row, tenant, .. } = founded;
@@ -231,7 +234,7 @@ impl Parts {
     pub(crate) fn on(connector: postgres::Connector, options: &Options) -> Result<Parts, StoreError> {
         let new = options.new_tenant()?;
         if let Some(known) = options.known
-            && connector.find(&options.tenant)?.is_none_or(|(found, _)| found.tenant.id != known)
+            && connector.find(&options.tenant, false)?.is_none_or(|(found, _)| found.tenant.id != known)
         {
             return Err(StoreError::new(Code::StoreWentBack));
         }

@@ -40,7 +40,7 @@ pub use failover::Failover;
 pub(crate) use pool::Pool;
 pub use server::{Connections, LockRoom, SchemaState, Server, ServerState, Skew, Standby};
 pub(crate) use tenant::Founded;
-pub use transfer::{Halted, Moved, transfer};
+pub use transfer::{Halted, Moved, arrived, put_aside_before, transfer};
 pub use url::{PostgresUrl, UrlError};
 pub(crate) use writer::PostgresBackend;
 

@@ -1,10 +1,15 @@
 //! A store moves from its file to a server.
+//!
+//! Invariant: at every moment at most one of them can be acted on. The file is the
+//! store until it has been put aside, and the copy arrives only after that; whoever
+//! ends between goes on by beginning again.
 
 use std::path::{Path, PathBuf};
 
-use onceseal_store::place::MOVED;
-use onceseal_store::{Halted, Moved, StoreError, migrate, transfer};
+use onceseal_store::{Halted, Moved, Options, PostgresUrl, arrived, migrate, put_aside_before, transfer};
 
+use crate::config::ConfigError;
+use crate::control::Control;
 use crate::error::Error;
 use crate::open::Opening;
 use crate::seen::newest;
@@ -13,7 +18,7 @@ use crate::site::Site;
 /// A store whose rows are on the server, and whose file is still the store. Whoever
 /// writes to the file waits as long as this is there.
 pub struct Moving {
-    file: PathBuf,
+    url: PostgresUrl,
     opening: Opening,
     tenants: Vec<Moved>,
     halted: Halted,
@@ -21,16 +26,27 @@ pub struct Moving {
 
 impl Moving {
     /// Copies the store in this file to the server that the settings name, with its
-    /// journal as it is: all of its tenants, or nothing.
+    /// journal as it is: all of its tenants, or nothing. A copy that nobody came to the
+    /// end of is made anew.
     ///
     /// # Errors
     /// Either cannot be used, or the server has one of the tenants.
     pub fn begin(file: &Path, opening: &Opening) -> Result<Moving, Error> {
-        let Site::Server { url, .. } = Site::find(opening)? else {
-            return Err(crate::config::ConfigError::Setting("store: a server is needed".to_owned()).into());
-        };
-        let (tenants, halted) = transfer(file, *url, &opening.options())?;
-        Ok(Moving { file: file.to_owned(), opening: opening.clone(), tenants, halted })
+        let url = server(opening)?;
+        let (tenants, halted) = transfer(file, url.clone(), &opening.options())?;
+        Ok(Moving { url, opening: opening.clone(), tenants, halted })
+    }
+
+    /// Ends a move that was ended after the file had been put aside. Returns the tenants
+    /// that are on the server since; there are none if it had come to its end.
+    ///
+    /// # Errors
+    /// Either cannot be used.
+    pub fn resume(file: &Path, opening: &Opening) -> Result<Vec<String>, Error> {
+        match put_aside_before(file)? {
+            Some(tenants) => Ok(arrived(server(opening)?, &tenants)?),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// What was copied of each tenant.
@@ -39,45 +55,49 @@ impl Moving {
         &self.tenants
     }
 
-    /// Puts the file aside, so that nobody acts on it any more, and sets this
-    /// account's marks to the logs as they are on the server. Returns where the file is
-    /// now.
+    /// Opens the copy of a tenant to read, `None` if it is not there.
     ///
     /// # Errors
-    /// The file cannot be renamed, or a mark cannot be written.
+    /// As [`Control::reading`].
+    pub fn copy(&self, tenant: &Moved) -> Result<Option<Control>, Error> {
+        let opening = self.of(tenant);
+        let options = Options { arrives: true, ..opening.options() };
+        Control::reading_at(&Site::find(&opening)?, &opening, options)
+    }
+
+    fn of(&self, tenant: &Moved) -> Opening {
+        let mut opening = self.opening.clone();
+        opening.settings.tenant.clone_from(&tenant.tenant);
+        opening
+    }
+
+    /// Puts the file aside, so that nobody acts on it any more, and lets everybody act on
+    /// the server; sets this account's marks to the logs as they are there. Returns where
+    /// the file is now.
+    ///
+    /// # Errors
+    /// The file cannot be renamed, a mark cannot be written, or the server does not
+    /// answer; then [`Moving::resume`] ends it.
     pub fn end(self) -> Result<PathBuf, Error> {
         for tenant in self.tenants.iter().filter(|tenant| tenant.is_renumbered) {
-            let mut opening = self.opening.clone();
-            opening.settings.tenant.clone_from(&tenant.tenant);
-            let site = Site::find(&opening)?;
-            if let Some(store) = site.open_to_read(&opening.options())?
-                && let Some(mark) = newest(&store)?
+            let opening = self.of(tenant);
+            if let Some(copy) = self.copy(tenant)?
+                && let Some(mark) = newest(copy.store())?
             {
-                site.known(&opening)?.mark(store.tenant().id).replace(&mark)?;
+                Site::find(&opening)?.known(&opening)?.mark(tenant.id).replace(&mark)?;
             }
         }
-        let named = |end: &str| {
-            let mut name = self.file.clone().into_os_string();
-            name.push(end);
-            PathBuf::from(name)
-        };
-        let aside = named(MOVED);
-        if aside.exists() {
-            return Err(StoreError::from(std::io::Error::from(std::io::ErrorKind::AlreadyExists)).into());
-        }
-        std::fs::rename(&self.file, &aside).map_err(StoreError::from)?;
-        // Whoever waited finds no file, and is refused.
-        drop(self.halted);
-        // Where another process had it open, a part of it is still in its log.
-        for beside in ["-wal", "-shm"] {
-            match std::fs::rename(named(beside), named(&format!("{MOVED}{beside}"))) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(StoreError::from(error).into());
-                }
-                _ => {}
-            }
-        }
+        let tenants: Vec<_> = self.tenants.iter().map(|tenant| tenant.id).collect();
+        let aside = self.halted.put_aside()?;
+        arrived(self.url, &tenants)?;
         Ok(aside)
+    }
+}
+
+fn server(opening: &Opening) -> Result<PostgresUrl, Error> {
+    match Site::find(opening)? {
+        Site::Server { url, .. } => Ok(*url),
+        Site::File(_) => Err(ConfigError::Setting("store: a server is needed".to_owned()).into()),
     }
 }
 

@@ -176,10 +176,20 @@ impl Control {
     /// there was a store and now there is none, or an empty file.
     pub fn reading(opening: &Opening) -> Result<Option<Control>, Error> {
         let site = if opening.settings.memory { None } else { opening.existing()? };
-        let Some(site) = site else { return Ok(None) };
+        match site {
+            Some(site) => Control::reading_at(&site, opening, opening.options()),
+            None => Ok(None),
+        }
+    }
+
+    pub(crate) fn reading_at(
+        site: &Site,
+        opening: &Opening,
+        options: Options,
+    ) -> Result<Option<Control>, Error> {
         let known = site.known(opening)?;
         // What cannot be read of it is told by `seen`.
-        let options = Options { known: known.id().unwrap_or_default(), ..opening.options() };
+        let options = Options { known: known.id().unwrap_or_default(), ..options };
         let Some(store) = site.open_to_read(&options)? else { return Ok(None) };
         let mark = known.mark(store.tenant().id);
         let (seen, store) = (Seen::of(&store, &mark)?, Arc::new(store));

@@ -1,14 +1,14 @@
 //! `migrate`: a server's schema is brought to this program's, or a store moves
 //! from its file to a server.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use onceseal::audit::{AuditOptions, audit};
 use onceseal::config::{Settings, StoreAddress};
 use onceseal::core::json::{Object, Value};
-use onceseal::{Control, Moving};
+use onceseal::{Moving, Opening};
 
 use crate::context::Context;
 use crate::error::{CliError, UNUSABLE};
@@ -66,21 +66,29 @@ fn moved(context: &Context, from: &str, to: Option<&str>) -> Result<ExitCode, Cl
     };
     let settings = Settings { store: Some(to), memory: false, ..settings };
     let here = context.opening(Settings { store: None, ..settings.clone() })?;
-    let opening = onceseal::Opening { settings, ..here };
+    let opening = Opening { settings, ..here };
     let file = match path {
         "" => {
             let place = opening.place()?;
+            if let Some(ended) = ended(context, place.database(), &opening)? {
+                return Ok(ended);
+            }
             place.expect_state().map_err(onceseal::Error::from)?;
             place.database().to_owned()
         }
-        path => PathBuf::from(path),
+        path => {
+            let path = PathBuf::from(path);
+            if let Some(ended) = ended(context, &path, &opening)? {
+                return Ok(ended);
+            }
+            path
+        }
     };
     let moving = Moving::begin(&file, &opening)?;
     let mut events = 0;
     for tenant in moving.tenants() {
-        let settings = Settings { tenant: tenant.tenant.clone(), ..opening.settings.clone() };
-        let of_tenant = onceseal::Opening { settings, ..opening.clone() };
-        let control = Control::reading(&of_tenant)?
+        let control = moving
+            .copy(tenant)?
             .ok_or_else(|| CliError::new("not_moved", "what was moved is not there", UNUSABLE))?;
         let report = audit(&control, &AuditOptions::default())?;
         if !report.is_clean() || report.events != tenant.events {
@@ -117,6 +125,21 @@ fn moved(context: &Context, from: &str, to: Option<&str>) -> Result<ExitCode, Cl
     object.insert("renumbered", Value::Bool(renumbered));
     object.insert("file", aside.display().to_string());
     tell(context, &text, object)
+}
+
+/// The end of a move that had put the file aside before it was ended.
+fn ended(context: &Context, file: &Path, opening: &Opening) -> Result<Option<ExitCode>, CliError> {
+    let tenants = Moving::resume(file, opening)?;
+    if tenants.is_empty() {
+        return Ok(None);
+    }
+    let mut object = Object::new();
+    object.insert("tenants", Value::Integer(i64::try_from(tenants.len()).unwrap_or(i64::MAX)));
+    let text = format!(
+        "the move that was begun before has ended: {} on the server; set `store` to it on all hosts",
+        counted(tenants.len(), "tenant")
+    );
+    tell(context, &text, object).map(Some)
 }
 
 fn tell(context: &Context, text: &str, object: Object) -> Result<ExitCode, CliError> {

@@ -8,6 +8,7 @@ use onceseal::Moving;
 use onceseal::config::{Settings, StoreAddress};
 use onceseal::core::command::Command;
 use onceseal::core::store::Note;
+use onceseal::store::fault;
 use onceseal_servers::{Database, Postgres, Shutdown, server, until};
 use serde_json::{Value, json};
 
@@ -290,6 +291,38 @@ fn a_store_moves_to_the_server_of_the_settings_which_need_not_stand_on_the_comma
     let moved = all.run(0, &["migrate", "--from", "sqlite:"]);
     assert_eq!(moved.code, 0, "{moved:?}");
     assert_eq!(all.refund(0, "p1", 1).error()["code"], "duplicate");
+}
+
+#[test]
+fn p03_a_move_that_is_ended_at_any_moment_leaves_one_store_and_goes_on() {
+    let all = Hosts::new();
+    let host = &all.hosts[0];
+    assert_eq!(host.refund("p1", 1, &[]).code, 0);
+    let store = Some(StoreAddress::parse(&all.database.url()).expect("an address"));
+    let opening = host.opening(Settings { store, ..Settings::default() });
+    let begin = || Moving::begin(&host.database(), &opening).expect("copied");
+    let elsewhere = |payment: &str| all.refund(1, payment, 1).error()["code"].clone();
+
+    // Ended once all was copied: the file is the store.
+    drop(begin());
+    assert_eq!(elsewhere("p1"), "store_arriving");
+    let doctor = all.run(1, &["doctor"]);
+    assert!(doctor.code == 1 && doctor.stdout.contains("store_arriving"), "{doctor:?}");
+    assert_eq!(host.refund("p2", 1, &[]).code, 0);
+
+    // Ended once the file was put aside: nothing is, until somebody goes on.
+    fault::arm("after_put_aside", 1, fault::Action::Fail);
+    begin().end().expect_err("ended");
+    assert_eq!(elsewhere("p1"), "store_arriving");
+    assert_eq!(host.refund("p3", 1, &["--json"]).error()["code"], "state_moved");
+    let migrate = || host.run(&["migrate", "--from", "sqlite:", "--to", &all.database.url(), "--json"]);
+    let ended = migrate();
+    assert_eq!((ended.code, &ended.document()["tenants"]), (0, &json!(1)), "{ended:?}");
+    for payment in ["p1", "p2"] {
+        assert_eq!(elsewhere(payment), "duplicate");
+    }
+    assert_eq!(all.run(0, &["audit", "--json"]).document()["clean"], true);
+    assert_eq!(migrate().error()["code"], "state_moved");
 }
 
 /// From the copy to the end of the audit, which may be long.

@@ -15,7 +15,9 @@ CREATE TABLE @.tenants (
     owner text COLLATE "C",
     tenant_id bytea NOT NULL UNIQUE CHECK (octet_length(tenant_id) = 16),
     blinding_key bytea NOT NULL CHECK (octet_length(blinding_key) = 32),
-    created_at bigint NOT NULL
+    created_at bigint NOT NULL,
+    -- Copied from a file that is still the store.
+    arriving boolean NOT NULL DEFAULT false
 );
 
 -- Numbers of streams, by the thousand: whoever makes one knows its number before.

@@ -210,10 +210,24 @@ statements! {
     end_sweep = "DELETE FROM @.sweeps WHERE tenant = $1 AND until = $2";
 
     /// The tenant of a name.
-    tenant = "SELECT id, tenant_id, blinding_key, owner FROM @.tenants WHERE tenant = $1";
+    tenant = "SELECT id, tenant_id, blinding_key, owner, arriving FROM @.tenants WHERE tenant = $1";
     /// A new tenant.
     insert_tenant = "INSERT INTO @.tenants (tenant, owner, tenant_id, blinding_key, created_at)
                      VALUES ($1, $2, $3, $4, $5) RETURNING id";
+    /// A tenant that is copied from a file.
+    insert_arriving = "INSERT INTO @.tenants (tenant, owner, tenant_id, blinding_key, created_at, arriving)
+                       VALUES ($1, $2, $3, $4, $5, true) RETURNING id";
+    /// What was copied of a tenant before, by whoever did not come to the end of it.
+    forget_arriving = "WITH gone AS (DELETE FROM @.tenants WHERE tenant_id = $1 AND arriving RETURNING id),
+                       streams AS (DELETE FROM @.streams s USING gone WHERE s.tenant = gone.id RETURNING s.id),
+                       events AS (DELETE FROM @.events e USING streams WHERE e.stream = streams.id),
+                       payloads AS (DELETE FROM @.payloads p USING streams WHERE p.stream = streams.id),
+                       log AS (DELETE FROM @.log l USING gone WHERE l.tenant = gone.id),
+                       keys AS (DELETE FROM @.keys k USING gone WHERE k.tenant = gone.id),
+                       own_rows AS (DELETE FROM @.own_rows o USING gone WHERE o.tenant = gone.id)
+                       SELECT id FROM gone";
+    /// Tenants whose file is the store no longer.
+    arrive = "UPDATE @.tenants SET arriving = false WHERE tenant_id = ANY($1) AND arriving RETURNING tenant";
     /// Anything recorded, for whatever tenant.
     any_stream = "SELECT id FROM @.streams LIMIT 1";
     /// The migrations that were applied.

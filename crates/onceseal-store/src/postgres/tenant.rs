@@ -8,6 +8,7 @@ use tokio_postgres::types::Type;
 use super::connect::Connector;
 use super::failure::Failure;
 use super::link::Link;
+use super::patience::Patience;
 use super::schema::{self, Found};
 use super::statements::BEGIN;
 use crate::columns;
@@ -32,31 +33,36 @@ impl Connector {
         owner: Option<&str>,
         accepts: bool,
     ) -> Result<(Founded, i64), StoreError> {
-        let link = self.connect().map_err(Failure::told)?;
-        let server = self.server(&link).map_err(Failure::told)?;
-        server.or_accepted(accepts)?;
-        let now = server.clock_us;
-        // Other hosts may run the program that made it: an older one is theirs to bring on,
-        // all together.
-        match link.wait(schema::look(self, &link)).map_err(Failure::told)? {
-            Found::Ours(found) => schema::check_version(found, schema::version(self.migrations))?,
-            Found::Empty => schema::migrate(self, &link, now).map_err(Failure::told)?,
-        }
-        let founded = match find(&link, &new.name).map_err(Failure::told)? {
-            Some(founded) => founded,
-            None => self.make(&link, new, owner, now)?,
-        };
-        Ok((founded, now))
+        patiently(|| {
+            let link = self.connect()?;
+            let server = self.server(&link)?;
+            server.or_accepted(accepts)?;
+            let now = server.clock_us;
+            // Other hosts may run the program that made it: an older one is theirs to bring on,
+            // all together.
+            match link.wait(schema::look(self, &link))? {
+                Found::Ours(found) => schema::check_version(found, schema::version(self.migrations))?,
+                Found::Empty => schema::migrate(self, &link, now)?,
+            }
+            let founded = match find(&link, &new.name, false)? {
+                Some(founded) => founded,
+                None => self.make(&link, new, owner, now)?,
+            };
+            Ok((founded, now))
+        })
     }
 
     /// The tenant, if the database has it; changes nothing. Also the server's clock.
-    pub(crate) fn find(&self, tenant: &str) -> Result<Option<(Founded, i64)>, StoreError> {
-        let link = self.connect().map_err(Failure::told)?;
-        let now = self.server(&link).map_err(Failure::told)?.clock_us;
-        match link.wait(schema::look(self, &link)).map_err(Failure::told)? {
-            Found::Empty => Ok(None),
-            Found::Ours(_) => Ok(find(&link, tenant).map_err(Failure::told)?.map(|founded| (founded, now))),
-        }
+    /// `arrives`: it may be on its way from a file.
+    pub(crate) fn find(&self, tenant: &str, arrives: bool) -> Result<Option<(Founded, i64)>, StoreError> {
+        patiently(|| {
+            let link = self.connect()?;
+            let now = self.server(&link)?.clock_us;
+            match link.wait(schema::look(self, &link))? {
+                Found::Empty => Ok(None),
+                Found::Ours(_) => Ok(find(&link, tenant, arrives)?.map(|founded| (founded, now))),
+            }
+        })
     }
 
     /// Brings the schema to this program's; says from which version, and to which.
@@ -68,7 +74,7 @@ impl Connector {
         Ok((if let Found::Ours(version) = found { version } else { 0 }, schema::version(self.migrations)))
     }
 
-    fn make(&self, link: &Link, new: &Tenant, owner: Option<&str>, now: i64) -> Result<Founded, StoreError> {
+    fn make(&self, link: &Link, new: &Tenant, owner: Option<&str>, now: i64) -> Result<Founded, Failure> {
         let parameters: [super::link::Parameter<'_>; 5] = [
             (&new.name, Type::TEXT),
             (&owner, Type::TEXT),
@@ -91,10 +97,21 @@ impl Connector {
                 Ok(Founded { row, tenant: new.clone(), owner: owner.map(str::to_owned) })
             }
             // Another made it at the same moment.
-            Err(Failure::Stale) => find(link, &new.name)
-                .map_err(Failure::told)?
-                .ok_or_else(|| StoreError::with(Code::StoreBusy, "the tenant is being made")),
-            Err(failure) => Err(failure.told()),
+            Err(Failure::Stale) => {
+                find(link, &new.name, false)?.ok_or(Failure::Again("the tenant is being made"))
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+/// Does what is to be done to a server, which is waited for if it is gone.
+pub(super) fn patiently<T>(mut attempt: impl FnMut() -> Result<T, Failure>) -> Result<T, StoreError> {
+    let mut patience = Patience::new();
+    loop {
+        match attempt() {
+            Err(Failure::Lost(_) | Failure::Again(_)) if patience.is_left() => patience.pause(),
+            done => return done.map_err(Failure::told),
         }
     }
 }
@@ -103,7 +120,7 @@ impl Connector {
 ///
 /// The default tenant may not be gone from a database that has been written to:
 /// what was recorded for it would be forgotten under another key.
-fn find(link: &Link, name: &str) -> Result<Option<Founded>, Failure> {
+fn find(link: &Link, name: &str, arrives: bool) -> Result<Option<Founded>, Failure> {
     let rows = link.wait(link.rows(&link.sql.tenant, &[(&name, Type::TEXT)]))?;
     let Some(row) = rows.first() else {
         if name == Tenant::DEFAULT && !link.wait(link.rows(&link.sql.any_stream, &[]))?.is_empty() {
@@ -112,6 +129,9 @@ fn find(link: &Link, name: &str) -> Result<Option<Founded>, Failure> {
         }
         return Ok(None);
     };
+    if row.try_get(4)? && !arrives {
+        return Err(StoreError::new(Code::StoreArriving).into());
+    }
     let id = columns::bytes(row, 1, "tenants.tenant_id")?;
     let key = BlindingKey(columns::bytes(row, 2, "tenants.blinding_key")?);
     let tenant = Tenant { name: name.to_owned(), id, key };

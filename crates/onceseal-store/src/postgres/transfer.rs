@@ -1,6 +1,10 @@
 //! A store moves from its file to a server: all tenants of it, with the journal as
 //! it is, or nothing.
 
+mod aside;
+
+pub use aside::{Halted, put_aside_before};
+
 use std::path::Path;
 
 use onceseal_core::code::Code;
@@ -15,6 +19,7 @@ use super::rows::Rows;
 use super::schema;
 use super::sequencer::Place;
 use super::statements::{BEGIN, WAIT_FOR_LOCKS};
+use super::tenant::patiently;
 use super::transaction::BLOCK;
 use super::url::PostgresUrl;
 use crate::error::StoreError;
@@ -32,6 +37,8 @@ const NOBODY: i32 = 0;
 pub struct Moved {
     /// Its name.
     pub tenant: String,
+    /// Its id, which it keeps.
+    pub id: [u8; 16],
     /// How many events.
     pub events: u64,
     /// Whether its events have other positions in the log than they had: where one
@@ -39,15 +46,10 @@ pub struct Moved {
     pub is_renumbered: bool,
 }
 
-/// A file that was moved from. Whoever writes to it waits as long as this is there.
-pub struct Halted {
-    /// In a transaction that only ends with it.
-    _writer: Connection,
-}
-
-/// Moves everything in the file `from` into the schema at `to`, which holds none of its
-/// tenants. The file stays as it is: before what halts it is dropped, see to it that
-/// nobody acts on it any more.
+/// Copies everything in the file `from` into the schema at `to`, which holds none of its
+/// tenants, or what was copied of them before without coming to the end. The file stays
+/// the store, and nobody can act on the copy: put the file aside before what halts it is
+/// dropped, then say that it has [arrived].
 ///
 /// # Errors
 /// Either cannot be used, a tenant is there already, or the server has a standby that
@@ -70,7 +72,16 @@ pub fn transfer(from: &Path, to: PostgresUrl, options: &Options) -> Result<(Vec<
         // What it failed with says more than this would.
         let _ = link.wait(link.run("ROLLBACK"));
     }
-    Ok((moved.map_err(Failure::told)?, Halted { _writer: source }))
+    Ok((moved.map_err(Failure::told)?, Halted { file: from.to_owned(), writer: source }))
+}
+
+/// A tenant's row.
+struct Tenant {
+    name: String,
+    owner: Option<String>,
+    id: [u8; 16],
+    key: Vec<u8>,
+    created_at: i64,
 }
 
 struct Transfer<'a> {
@@ -94,7 +105,7 @@ impl Transfer<'_> {
         link.wait(async {
             link.run(BEGIN).await?;
             link.run(
-                "SET LOCAL idle_in_transaction_session_timeout = '60s'; SET LOCAL statement_timeout = '60s'",
+                "SET LOCAL idle_in_transaction_session_timeout = '60s'; SET LOCAL statement_timeout = '10min'",
             )
             .await?;
             link.rows(WAIT_FOR_LOCKS, &[(&numbers, Type::INT8_ARRAY), (&alone, Type::BOOL_ARRAY)]).await
@@ -106,9 +117,10 @@ impl Transfer<'_> {
         }
         let tenants = self.tenants()?;
         let mut moved = Vec::new();
-        for (old, name, new) in &tenants {
+        for (old, new, Tenant { id, name, .. }) in &tenants {
             self.streams(*old, *new)?;
-            moved.push(self.log(*old, name, *new, tenants.len() > 1)?);
+            let (events, is_renumbered) = (self.log(*old, *new)?, tenants.len() > 1);
+            moved.push(Moved { tenant: name.clone(), id: *id, events, is_renumbered });
             self.keys(*old, *new)?;
             self.own_rows(*old, *new)?;
         }
@@ -131,34 +143,27 @@ impl Transfer<'_> {
         block.unwrap_or_default() * BLOCK + old % BLOCK
     }
 
-    /// The tenants, each with its number in the file, its name and its new number.
-    fn tenants(&self) -> Result<Vec<(i64, String, i32)>, Failure> {
-        type Tenant = (i64, String, Option<String>, Vec<u8>, Vec<u8>, i64);
-        let mut statement = self.source.prepare(
-            "SELECT id, tenant, owner, tenant_id, blinding_key, created_at FROM tenants ORDER BY id",
-        )?;
-        let tenants = statement.query_map([], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
-        })?;
+    /// The tenants, each with its number in the file and its new number.
+    fn tenants(&self) -> Result<Vec<(i64, i32, Tenant)>, Failure> {
+        let link = self.link;
         let mut numbered = Vec::new();
-        for tenant in tenants {
-            let (old, name, owner, id, key, created_at): Tenant = tenant?;
+        for (old, tenant) in tenants_of(self.source)? {
+            let Tenant { name, owner, id, key, created_at } = &tenant;
+            // There may be much of it.
+            link.wait_for_work(link.rows(&link.sql.forget_arriving, &[(&&id[..], Type::BYTEA)]))?;
             let parameters: [Parameter<'_>; 5] = [
-                (&name, Type::TEXT),
-                (&owner, Type::TEXT),
-                (&id, Type::BYTEA),
-                (&key, Type::BYTEA),
-                (&created_at, Type::INT8),
+                (name, Type::TEXT),
+                (owner, Type::TEXT),
+                (&&id[..], Type::BYTEA),
+                (key, Type::BYTEA),
+                (created_at, Type::INT8),
             ];
-            let link = self.link;
-            let rows =
-                link.wait(link.rows(&link.sql.insert_tenant, &parameters)).map_err(
-                    |failure| match failure {
-                        Failure::Stale => there(&name).into(),
-                        failure => failure,
-                    },
-                )?;
-            numbered.push((old, name, rows.first().map_or(Ok(0), |row| row.try_get(0))?));
+            let rows = link.wait(link.rows(&link.sql.insert_arriving, &parameters));
+            let rows = rows.map_err(|failure| match failure {
+                Failure::Stale => there(name).into(),
+                failure => failure,
+            })?;
+            numbered.push((old, rows.first().map_or(Ok(0), |row| row.try_get(0))?, tenant));
         }
         Ok(numbered)
     }
@@ -187,7 +192,7 @@ impl Transfer<'_> {
     }
 
     /// The log of a tenant, in its order.
-    fn log(&self, old: i64, name: &str, new: i32, is_one_of_many: bool) -> Result<Moved, Failure> {
+    fn log(&self, old: i64, new: i32) -> Result<u64, Failure> {
         let sql = "SELECT e.stream, e.sequence FROM events e JOIN streams s ON s.id = e.stream
                    WHERE s.tenant = ?1 ORDER BY e.position";
         let mut events = 0;
@@ -200,7 +205,7 @@ impl Transfer<'_> {
             events += log.len() as i64;
             self.save(&Rows { newest, log, ..Rows::default() }, new)
         })?;
-        Ok(Moved { tenant: name.to_owned(), events: events.unsigned_abs(), is_renumbered: is_one_of_many })
+        Ok(events.unsigned_abs())
     }
 
     fn keys(&self, old: i64, new: i32) -> Result<(), Failure> {
@@ -290,6 +295,39 @@ impl Transfer<'_> {
         }
         if rows.is_empty() { Ok(()) } else { page(rows) }
     }
+}
+
+/// Says that the files of these tenants, which were [copied](transfer) to the server at
+/// this address, are the store no longer. From then on the server is. Returns the names of
+/// those that had not arrived before.
+///
+/// # Errors
+/// The server cannot be used; it may be said again.
+pub fn arrived(at: PostgresUrl, tenants: &[[u8; 16]]) -> Result<Vec<String>, StoreError> {
+    let connector = Connector::new(at)?;
+    let ids: Vec<&[u8]> = tenants.iter().map(|id| &id[..]).collect();
+    patiently(|| {
+        let link = connector.connect()?;
+        let rows = link.wait(async {
+            link.run(BEGIN).await?;
+            let rows = link.rows(&link.sql.arrive, &[(&ids, Type::BYTEA_ARRAY)]).await;
+            let committed = link.run("COMMIT").await;
+            let rows = rows?;
+            committed.map(|()| rows)
+        })?;
+        rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+    })
+}
+
+/// Each with its number in the file, and who made it and when.
+fn tenants_of(source: &Connection) -> Result<Vec<(i64, Tenant)>, rusqlite::Error> {
+    let mut statement = source
+        .prepare("SELECT id, tenant, owner, tenant_id, blinding_key, created_at FROM tenants ORDER BY id")?;
+    let tenants = statement.query_map([], |row| {
+        let (name, owner, id) = (row.get(1)?, row.get(2)?, row.get(3)?);
+        Ok((row.get(0)?, Tenant { name, owner, id, key: row.get(4)?, created_at: row.get(5)? }))
+    })?;
+    tenants.collect()
 }
 
 fn there(tenant: &str) -> StoreError {

@@ -13,12 +13,12 @@ use super::ConfigError;
 pub struct StoreAddress(String);
 
 impl StoreAddress {
-    /// An address that can be used.
+    /// An address that can be used; white space around it, as a file has it, is none of it.
     ///
     /// # Errors
     /// `setting_invalid`: what is wrong with it, without quoting it.
     pub fn parse(text: &str) -> Result<StoreAddress, ConfigError> {
-        let address = StoreAddress(text.to_owned());
+        let address = StoreAddress(text.trim().to_owned());
         address.check()?;
         Ok(address)
     }
