@@ -88,6 +88,10 @@ impl Connector {
     /// The same to act: what is there is not lost by a failover any more.
     pub(super) fn connect_to_act(&self) -> Result<Link, Failure> {
         let (link, server) = self.examined()?;
+        if server.waits_in_vain() {
+            // A commit would keep its session until the standby is back, and more would follow.
+            return Err(Failure::Lost(unreachable("its commits wait for a standby, and none follows")));
+        }
         if !server.synchronous.is_empty() {
             let (sent, committed) = link
                 .wait(async {

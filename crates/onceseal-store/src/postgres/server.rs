@@ -151,6 +151,13 @@ impl Server {
         names.filter(|name| !is_named(&self.synchronous, name))
     }
 
+    /// Whether commits wait for standbys of which none is there. Who keeps the log for
+    /// somebody may be waited for too, and is no standby.
+    pub(super) fn waits_in_vain(&self) -> bool {
+        let keeps_log = is_named(&self.synchronous, "pg_receivewal");
+        !self.synchronous.is_empty() && !keeps_log && self.standbys.len() == self.unwaited().count()
+    }
+
     /// One sentence for each setting that protects and is not as it has to be.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {

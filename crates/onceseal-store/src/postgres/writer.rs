@@ -84,7 +84,7 @@ impl PostgresBackend {
     /// Whether a commit without an answer took place: with the same locks to itself, of
     /// which its transaction holds or shares each as long as it has not ended.
     fn look(&mut self, commit: &Commit, held: &Locks) -> Result<bool, Failure> {
-        let link = self.connector.connect()?;
+        let link = self.connector.connect_to_act()?;
         let held = self.lane.numbers.sorted(held);
         let alone = held.into_iter().map(|(number, _)| (number, true));
         let (numbers, alone): (Vec<i64>, Vec<bool>) =

@@ -100,8 +100,8 @@ fn a_standby_that_is_not_named_may_lose_commits_though_another_one_is_waited_for
     drop(other);
 }
 
-/// A primary with a standby that commits wait for, and is stopped; a store that is open
-/// at both; and sessions of it that wait for the standby.
+/// A primary with a standby that commits wait for, and that answers nothing; a store
+/// that is open at both; and sessions of it that wait for the standby.
 struct Parted {
     primary: Postgres,
     standby: Postgres,
@@ -111,7 +111,7 @@ struct Parted {
 
 impl Parted {
     fn new() -> Parted {
-        let primary = Postgres::start();
+        let primary = Postgres::with(&[("log_connections", "on")]).start();
         let standby = primary.standby(true);
         let address = primary.new_database();
         let (first, second) = (primary.port(), standby.port());
@@ -119,22 +119,24 @@ impl Parted {
         let both = address.replace(&format!("127.0.0.1:{first}"), &hosts);
         let store = opened(&both, &Options::default()).expect("opened");
         attempt(store.run(reserve("kept", 1)));
-        standby.stop(Shutdown::Fast);
+        standby.freeze();
         Parted { primary, standby, address, store }
     }
 
-    /// Once so many wait.
-    fn until_waiting(&self, sessions: usize) {
+    /// So many wait for the standby.
+    fn waiting(&self) -> usize {
         let sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
-        let at_least =
-            |found: String| found.parse::<usize>().is_ok_and(|found| found >= sessions).then_some(());
-        until("it waits for the standby", || at_least(self.primary.sql("postgres", sql)));
+        self.primary.sql("postgres", sql).parse().expect("a number")
+    }
+
+    fn until_one_waits(&self) {
+        until("it waits for the standby", || (self.waiting() == 1).then_some(()));
     }
 
     /// The standby takes the place of the primary.
     fn fail_over(&self) {
         self.primary.kill();
-        self.standby.start_again();
+        self.standby.thaw();
         self.standby.promote();
     }
 
@@ -153,10 +155,10 @@ const END_WAITING: &str =
 fn p05_a_commit_that_its_standby_never_had_is_not_taken_for_one() {
     let all = Parted::new();
     let mut ticket = all.store.submit(reserve("k", 1)).expect("submitted");
-    all.until_waiting(1);
+    all.until_one_waits();
     all.primary.sql("postgres", END_WAITING);
     // Whoever looks finds it, and waits for the standby before it says so.
-    all.until_waiting(1);
+    all.until_one_waits();
     assert!(answer_of(&mut ticket).is_none(), "nobody is to run it yet");
     all.fail_over();
     attempt(ticket.wait());
@@ -167,12 +169,15 @@ fn p05_a_commit_that_its_standby_never_had_is_not_taken_for_one() {
 fn p05_who_comes_after_a_restart_waits_for_the_standby_before_it_acts() {
     let all = Parted::new();
     let mut lost = all.store.submit(reserve("k", 1)).expect("submitted");
-    all.until_waiting(1);
-    all.primary.restart(Shutdown::Fast);
-    // It is there now, and not on the standby.
+    all.until_one_waits();
+    all.primary.restart(Shutdown::Immediate);
+    // It is there now, and not on the standby, which follows no more.
     assert_eq!(psql(&all.address, "SELECT count(*) FROM onceseal.streams WHERE kind = 3"), "2");
-    all.until_waiting(1);
+    let looks = || all.primary.log().matches("application_name=one").count();
+    let before = looks();
+    until("it has looked", || (looks() > before + 2).then_some(()));
     assert!(answer_of(&mut lost).is_none());
+    assert_eq!(all.waiting(), 0, "nobody keeps a session with what cannot be committed");
     let reader = Store::postgres_reader(named(&all.address, "reader"), &Options::default()).expect("opened");
     reader.expect("one").read(|snapshot| snapshot.newest()).expect("who only reads waits for nobody");
     all.fail_over();

@@ -157,7 +157,7 @@ fn unrecorded(ran: &Ran, cause: &Error) -> CliError {
     let until = call.attempt().deadline;
     let told = CliError::new("outcome_unrecorded", format!("{what} {recorded}"), REFUSED)
         .retry(Retry::AfterResolution)
-        .because(format!("{}; {}: {cause}", ran.end(), cause.code()))
+        .because(format!("{}; {}: {}", ran.end(), cause.code(), unwritten(cause)))
         .because(format!(
             "the effect {} of {} counts as in progress until its lease ends, {until} at the latest, and as ambiguous \
              from then on",
@@ -183,6 +183,15 @@ fn unrecorded(ran: &Ran, cause: &Error) -> CliError {
             .next("look at the remote whether it happened; then one of")
             .next(format!("{resolve} --committed --reason '…'"))
             .next(format!("{resolve} --failed --reason '…'")),
+    }
+}
+
+/// Why an outcome was not written; what a busy store says is of a command that can be
+/// given again.
+fn unwritten(cause: &Error) -> String {
+    match cause.code() == Code::StoreBusy.as_str() {
+        true => "the store had no room for it as long as it was asked".to_owned(),
+        false => cause.to_string(),
     }
 }
 
