@@ -17,6 +17,7 @@ mod hinting;
 mod link;
 mod listening;
 mod lock;
+mod numbers;
 mod patience;
 mod pool;
 mod reading;

@@ -81,8 +81,13 @@ pub enum Logged {
         /// Its hash.
         hash: Hash,
     },
-    /// An event of another tenant in the same file.
+    /// An event of another tenant, in a log that is for all of them.
     Another,
+    /// An event of another tenant's stream, in a log that is this tenant's own.
+    Misplaced {
+        /// The number of that stream.
+        ordinal: i64,
+    },
     /// An event of a stream that is not there.
     Stray {
         /// The number of that stream.
@@ -122,8 +127,8 @@ pub trait Raw {
     /// The store cannot be read.
     fn wholes(&self, from: i64, to: i64, after: i64, limit: usize) -> Result<Wholes, StoreError>;
 
-    /// The log after a position, in order, the places of other tenants among
-    /// them.
+    /// The log after a position, in order, with the places of other tenants
+    /// where one log is for all.
     ///
     /// # Errors
     /// The store cannot be read.

@@ -145,6 +145,15 @@ pub trait Snapshot: Rows + Raw {
     /// # Errors
     /// The store cannot be read.
     fn integrity(&self) -> Result<Vec<String>, StoreError>;
+
+    /// Tables and the like that [`Snapshot::integrity`] leaves out, since whoever asks
+    /// may not look into them.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn unseen(&self) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
 }
 
 /// Where snapshots come from.

@@ -23,6 +23,7 @@ use onceseal_core::journal::Body;
 use onceseal_core::json::Value;
 use onceseal_core::run::Definition;
 use onceseal_core::stream::StreamId;
+use onceseal_core::view::Loaded;
 use onceseal_store::raw::Logged;
 use onceseal_store::read::{self, Snapshot};
 use onceseal_store::{Store, StoreError};
@@ -211,9 +212,15 @@ fn whole(
         let beside = std::thread::Builder::new().name("onceseal-audit".to_owned());
         let beside = beside.spawn_scoped(scope, || {
             let followed = log::follow(store, None, &mut other)?;
-            let faults = store.read(|snapshot| snapshot.integrity());
-            for fault in other.readable(faults, "the database as a whole")?.unwrap_or_default() {
+            let looked = store.read(|snapshot| Ok((snapshot.integrity()?, snapshot.unseen()?)));
+            let (faults, unseen) = other.readable(looked, "the database as a whole")?.unwrap_or_default();
+            for fault in faults {
                 other.findings.push(Finding::of_store(finding::INTEGRITY, fault));
+            }
+            if !unseen.is_empty() {
+                let sentence =
+                    format!("the role may not look into {}: GRANT SELECT on them", unseen.join(", "));
+                other.notes.push(Finding::of_store(finding::NOT_COVERED, sentence));
             }
             walk.run(&mut other, &|_| ())?;
             Ok::<_, StoreError>(followed)
@@ -229,13 +236,22 @@ fn whole(
     Ok(followed)
 }
 
-/// The account that proves itself is the one that the store's first event names.
+/// The account that proves itself is the one that the store's first event names, which
+/// is there wherever anything is.
 fn owned(store: &Store, tally: &mut Tally) -> Result<(), StoreError> {
     let stream = store.tenant().store();
-    let read = store.read(|snapshot| Ok((snapshot.owner()?, snapshot.events(&stream, 1, 1)?.pop())));
-    let Some((Some(owner), Some(first))) = tally.readable(read, "who owns the store")? else {
+    let read = store.read(|snapshot| {
+        let is_missing = matches!(snapshot.stream(&stream)?, Loaded::Absent)
+            && (snapshot.newest()? > 0 || !snapshot.streams(None, 1)?.is_empty());
+        Ok((is_missing, snapshot.owner()?, snapshot.events(&stream, 1, 1)?.pop()))
+    });
+    let Some((is_missing, owner, first)) = tally.readable(read, "who owns the store")? else {
         return Ok(());
     };
+    if is_missing {
+        tally.findings.push(Finding::of_no_maker(stream));
+    }
+    let (Some(owner), Some(first)) = (owner, first) else { return Ok(()) };
     let recorded = match first.event.map(|event| event.body) {
         Some(Body::StoreCreated(_, sealed)) => sealed.owner,
         _ => return Ok(()),

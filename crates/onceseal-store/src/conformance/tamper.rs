@@ -291,4 +291,8 @@ impl Snapshot for DistortedSnapshot<'_> {
     fn integrity(&self) -> Result<Vec<String>, StoreError> {
         self.snapshot.integrity()
     }
+
+    fn unseen(&self) -> Result<Vec<String>, StoreError> {
+        self.snapshot.unseen()
+    }
 }

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use onceseal_core::code::Code;
 use tokio_postgres::error::SqlState;
 
+use super::numbers::taken;
 use crate::error::StoreError;
 use crate::raw::Misshapen;
 
@@ -14,7 +15,7 @@ pub(super) enum Failure {
     /// Somebody else was in the way: the same again, on the same connection.
     Again(&'static str),
     /// What it was decided on had changed: the last word on who was first.
-    Stale,
+    Stale(Clash),
     /// A lock was waited for and not had.
     Locked,
     /// The server has no room for as many locks.
@@ -24,6 +25,28 @@ pub(super) enum Failure {
     Lost(StoreError),
     /// It was answered, and nothing happened.
     Failed(StoreError),
+}
+
+/// What was in the way of what was to be saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clash {
+    /// A row that was there already, or was not as it was read.
+    Row,
+    /// An event that was to be put into the log is in it.
+    Placed,
+    /// A number that the server gave is taken.
+    Number,
+}
+
+impl Clash {
+    /// By the constraint that was violated.
+    fn of(constraint: Option<&str>) -> Clash {
+        match constraint {
+            Some("log_stream_sequence_key") => Clash::Placed,
+            Some("streams_pkey" | "tenants_pkey" | "unsequenced_pkey") => Clash::Number,
+            _ => Clash::Row,
+        }
+    }
 }
 
 impl From<StoreError> for Failure {
@@ -67,7 +90,10 @@ impl From<tokio_postgres::Error> for Failure {
             SqlState::LOCK_NOT_AVAILABLE => Failure::Locked,
             SqlState::OUT_OF_MEMORY => Failure::Full,
             // A row was there already, or one was not as it was.
-            SqlState::UNIQUE_VIOLATION => Failure::Stale,
+            SqlState::UNIQUE_VIOLATION => {
+                Failure::Stale(Clash::of(error.as_db_error().and_then(|error| error.constraint())))
+            }
+            SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED => Failure::Failed(taken()),
             SqlState::QUERY_CANCELED => Failure::Again("it took the server too long"),
             // The second is what a standby answers to a transaction that is to write.
             SqlState::READ_ONLY_SQL_TRANSACTION | SqlState::FEATURE_NOT_SUPPORTED => {
@@ -75,13 +101,13 @@ impl From<tokio_postgres::Error> for Failure {
             }
             SqlState::DISK_FULL => failed(Code::StoreFailed, "the server's disk is full"),
             SqlState::INSUFFICIENT_PRIVILEGE => {
-                failed(Code::StoreFailed, "the role may not do this; it must own the schema")
+                failed(Code::StoreFailed, "the role may not do this; `onceseal doctor` says what to grant")
             }
             SqlState::UNDEFINED_TABLE | SqlState::UNDEFINED_COLUMN | SqlState::INVALID_SCHEMA_NAME => {
                 failed(Code::StoreForeign, "its tables are not there any more")
             }
             // Of our own function.
-            ref other if other.code() == "OS001" => Failure::Stale,
+            ref other if other.code() == "OS001" => Failure::Stale(Clash::Row),
             // 08 connection exception, 57P shutting down or starting up, 53300 too many
             // connections, 25P03 idle for too long in a transaction.
             ref other if is_lost(other.code()) => Failure::Lost(unreachable(words(other.code()))),
@@ -130,7 +156,13 @@ impl Failure {
             Failure::Again(what) => StoreError::with(Code::StoreBusy, what),
             Failure::Locked => StoreError::new(Code::StoreBusy),
             Failure::Full => StoreError::with(Code::StoreBusy, "the server has no room for more locks"),
-            Failure::Stale => StoreError::with(Code::Internal, "it was decided on a row that had changed"),
+            Failure::Stale(Clash::Row) => {
+                StoreError::with(Code::Internal, "it was decided on a row that had changed")
+            }
+            Failure::Stale(Clash::Placed) => {
+                StoreError::with(Code::Corrupt, "what waits for its place in the log is there already")
+            }
+            Failure::Stale(Clash::Number) => taken(),
             Failure::Lost(error) | Failure::Failed(error) => error,
         }
     }

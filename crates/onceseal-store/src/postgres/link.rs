@@ -9,7 +9,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
 use super::dialling::Dialling;
-use super::failure::{Failure, unreachable};
+use super::failure::{Clash, Failure, unreachable};
 use super::statements::Statements;
 use crate::wait::wait_for;
 
@@ -110,7 +110,7 @@ impl Link {
         match self.client.execute_typed(sql, parameters).await? {
             changed if changed == rows as u64 => Ok(()),
             // What it was decided on is not there any more.
-            _ => Err(Failure::Stale),
+            _ => Err(Failure::Stale(Clash::Row)),
         }
     }
 

@@ -180,4 +180,10 @@ impl Snapshot for PostgresSnapshot<'_> {
         };
         link.wait_for_work(all).map_err(Failure::told)
     }
+
+    fn unseen(&self) -> Result<Vec<String>, StoreError> {
+        let link = self.link()?;
+        let hidden = link.wait(schema::hidden(link, self.pool.schema())).map_err(Failure::told)?;
+        Ok(hidden.into_iter().collect())
+    }
 }

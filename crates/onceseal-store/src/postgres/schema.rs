@@ -15,7 +15,7 @@ use super::statements::{BEGIN, WAIT_FOR_LOCKS, in_schema};
 use crate::columns::integer;
 use crate::error::StoreError;
 
-pub(super) use faults::faults;
+pub(super) use faults::{faults, hidden};
 
 /// Name and text of migrations, numbered from 1.
 pub(super) type Migrations = &'static [(&'static str, &'static str)];

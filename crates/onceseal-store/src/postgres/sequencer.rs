@@ -20,6 +20,9 @@ use crate::raw::Misshapen;
 /// Commits that are appended at once at most.
 pub(super) const AT_ONCE: i64 = 1024;
 
+/// Bytes of a place, as it is left.
+const PLACE: usize = 16;
+
 /// Where an event stands in its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
@@ -43,7 +46,11 @@ impl Left {
         let events: Vec<&[u8]> = facts.try_get::<_, Option<_>>(5)?.unwrap_or_default();
         let mut left = Left { is_all: (ids.len() as i64) < AT_ONCE, ids, ..Left::default() };
         for bytes in events {
-            left.places.extend(bytes.chunks_exact(16).map(|place| {
+            // Nothing of it may be passed over: it would be in no log for good.
+            if bytes.is_empty() || bytes.len() % PLACE != 0 {
+                return Err(Misshapen("unsequenced.events").into());
+            }
+            left.places.extend(bytes.chunks_exact(PLACE).map(|place| {
                 let number = |at: usize| {
                     let mut eight = [0; 8];
                     eight.copy_from_slice(&place[at..at + 8]);
@@ -65,7 +72,7 @@ pub(super) async fn facts(link: &Link, tenant: i32) -> Result<Row, Failure> {
 
 /// Events as a commit leaves them for the sequencer.
 pub(super) fn packed(places: &[Place]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(places.len() * 16);
+    let mut bytes = Vec::with_capacity(places.len() * PLACE);
     for place in places {
         bytes.extend(place.stream.to_be_bytes());
         bytes.extend(place.sequence.to_be_bytes());

@@ -6,7 +6,7 @@ use tokio_postgres::types::Type;
 
 use super::connect::Connector;
 use super::failover::{Failover, is_named};
-use super::failure::{Failure, unreachable};
+use super::failure::{Clash, Failure, unreachable};
 use super::link::Link;
 use super::lock::of_schema;
 use super::schema::{self, Found};
@@ -335,7 +335,7 @@ fn standbys(link: &Link) -> Result<Vec<Standby>, Failure> {
 
 fn locks(link: &Link, schema: i64) -> Result<LockRoom, Failure> {
     let rows = link.wait(link.rows(LOCKS, &[(&schema, Type::INT8)]))?;
-    let row = rows.first().ok_or(Failure::Stale)?;
+    let row = rows.first().ok_or(Failure::Stale(Clash::Row))?;
     Ok(LockRoom {
         held: row.try_get(0)?,
         room: row.try_get(1)?,
@@ -346,6 +346,6 @@ fn locks(link: &Link, schema: i64) -> Result<LockRoom, Failure> {
 
 fn connections(link: &Link) -> Result<Connections, Failure> {
     let rows = link.wait(link.rows(CONNECTIONS, &[]))?;
-    let row = rows.first().ok_or(Failure::Stale)?;
+    let row = rows.first().ok_or(Failure::Stale(Clash::Row))?;
     Ok(Connections { open: row.try_get(0)?, most: row.try_get(1)? })
 }

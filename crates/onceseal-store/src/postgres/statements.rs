@@ -104,6 +104,14 @@ pub(super) const MAY_MAKE: &str = "\
 /// on a standby or not. It is read by nobody.
 pub(super) const SETTLE: &str = "SELECT pg_logical_emit_message(true, 'onceseal', '')";
 
+/// Tables and sequences of a schema that the role may not look into.
+pub(super) const HIDDEN: &str = "\
+    SELECT c.relname::text FROM pg_catalog.pg_class c \
+    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 \
+    AND CASE c.relkind WHEN 'r' THEN NOT has_table_privilege(c.oid, 'SELECT') \
+                       WHEN 'S' THEN NOT has_sequence_privilege(c.oid, 'SELECT') ELSE false END \
+    ORDER BY c.relname";
+
 /// A server's clock.
 pub(super) const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8";
 
@@ -153,6 +161,39 @@ macro_rules! event {
     };
 }
 
+/// Places that wait for the log, as integers, one row for each.
+macro_rules! waiting {
+    () => {
+        "(SELECT u.tenant, u.id, ('x' || encode(substr(u.events, n, 8), 'hex'))::bit(64)::int8 AS stream, \
+                 ('x' || encode(substr(u.events, n + 8, 8), 'hex'))::bit(64)::int8 AS sequence \
+          FROM @.unsequenced u, generate_series(1, length(u.events) - 15, 16) AS n) AS w"
+    };
+}
+
+/// Rows of a table that are of no tenant.
+macro_rules! of_no_tenant {
+    ($table:literal) => {
+        concat!(
+            "SELECT count(*) FROM @.",
+            $table,
+            " x WHERE NOT EXISTS (SELECT FROM @.tenants t WHERE t.id = x.tenant)"
+        )
+    };
+}
+
+/// The number that a sequence gave last, and the highest there is.
+macro_rules! given {
+    ($sequence:literal, $table:literal) => {
+        concat!(
+            "SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END, \
+                    (SELECT coalesce(max(id), 0)::int8 FROM @.",
+            $table,
+            ") FROM @.",
+            $sequence
+        )
+    };
+}
+
 /// Keys of one index of a tenant.
 macro_rules! keys {
     ($rest:literal) => {
@@ -185,8 +226,9 @@ statements! {
     event_of_key = "SELECT * FROM @.find_event($1, $2, $3)";
     /// A caller's own row.
     own = "SELECT value FROM @.own_rows WHERE tenant = $1 AND key = $2";
-    /// The next thousand numbers of streams.
-    block = "SELECT nextval('@.stream_blocks')";
+    /// The next thousand numbers of streams, and the highest that a stream had before.
+    block = "SELECT nextval('@.stream_blocks'),
+                    coalesce((SELECT id FROM @.streams ORDER BY id DESC LIMIT 1), 0)";
 
     /// Everything that a commit changes but a caller's own rows.
     save = "SELECT @.save($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
@@ -283,6 +325,44 @@ statements! {
     /// Places of no event.
     stray_log = "SELECT count(*) FROM @.log l WHERE NOT EXISTS
                  (SELECT FROM @.events e WHERE e.stream = l.stream AND e.sequence = l.sequence)";
+
+    /// Streams of no tenant.
+    stray_tenants_streams = of_no_tenant!("streams");
+    /// Keys of no tenant.
+    stray_tenants_keys = of_no_tenant!("keys");
+    /// Places of no tenant.
+    stray_tenants_log = of_no_tenant!("log");
+    /// What commits of no tenant have left for the sequencer.
+    stray_tenants_unsequenced = of_no_tenant!("unsequenced");
+    /// Callers' own rows of no tenant.
+    stray_tenants_own_rows = of_no_tenant!("own_rows");
+    /// Turns to sweep for no tenant.
+    stray_tenants_sweeps = of_no_tenant!("sweeps");
+    /// What is left for the sequencer and says nothing, with the first of it.
+    stray_misshapen = "SELECT count(*), min(id) FROM @.unsequenced
+                       WHERE length(events) = 0 OR length(events) % 16 <> 0";
+    /// Places that are left for the sequencer, of no event of their tenant.
+    stray_absent = concat!("SELECT count(*), min(w.id) FROM ", waiting!(), " WHERE NOT EXISTS
+                    (SELECT FROM @.events e JOIN @.streams s ON s.id = e.stream
+                     WHERE e.stream = w.stream AND e.sequence = w.sequence AND s.tenant = w.tenant)");
+    /// Places that are left for the sequencer, of events that have one.
+    stray_placed = concat!("SELECT count(*), min(w.id) FROM ", waiting!(), " WHERE EXISTS
+                    (SELECT FROM @.log l WHERE l.stream = w.stream AND l.sequence = w.sequence)");
+    /// Events that are left for the sequencer more than once.
+    stray_repeated = concat!("SELECT count(*), min(again.id) FROM (SELECT min(w.id) AS id FROM ", waiting!(),
+                      " GROUP BY w.stream, w.sequence HAVING count(*) > 1) AS again");
+    /// Events that have no place, and are not left for the sequencer.
+    stray_unplaced = concat!("SELECT count(*) FROM @.events e JOIN @.streams s ON s.id = e.stream
+                      WHERE NOT EXISTS (SELECT FROM @.log l
+                          WHERE l.stream = e.stream AND l.sequence = e.sequence AND l.tenant = s.tenant)
+                      AND NOT EXISTS (SELECT FROM ", waiting!(), "
+                          WHERE w.stream = e.stream AND w.sequence = e.sequence AND w.tenant = s.tenant)");
+    /// Numbers of blocks of streams.
+    given_blocks = given!("stream_blocks", "streams");
+    /// Numbers of tenants.
+    given_tenants = given!("tenants_id_seq", "tenants");
+    /// Numbers of what is left for the sequencer.
+    given_unsequenced = given!("unsequenced_id_seq", "unsequenced");
 
     /// The tenant's own owner.
     owner = "SELECT owner FROM @.tenants WHERE id = $1";

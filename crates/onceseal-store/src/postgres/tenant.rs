@@ -6,7 +6,7 @@ use onceseal_core::stream::Tenant;
 use tokio_postgres::types::Type;
 
 use super::connect::Connector;
-use super::failure::Failure;
+use super::failure::{Clash, Failure};
 use super::link::Link;
 use super::patience::Patience;
 use super::schema::{self, Found};
@@ -97,7 +97,7 @@ impl Connector {
                 Ok(Founded { row, tenant: new.clone(), owner: owner.map(str::to_owned) })
             }
             // Another made it at the same moment.
-            Err(Failure::Stale) => {
+            Err(Failure::Stale(Clash::Row)) => {
                 find(link, &new.name, false)?.ok_or(Failure::Again("the tenant is being made"))
             }
             Err(failure) => Err(failure),

@@ -3,7 +3,7 @@
 mod saving;
 mod wanted;
 
-pub(super) use saving::{BLOCK, Commit, Unsaved};
+pub(super) use saving::{Commit, Unsaved};
 
 use std::collections::HashMap;
 

@@ -12,15 +12,15 @@ use rusqlite::{Connection, Row};
 use tokio_postgres::types::Type;
 
 use super::connect::Connector;
-use super::failure::Failure;
+use super::failure::{Clash, Failure};
 use super::link::{Link, Parameter};
 use super::lock::of_schema;
+use super::numbers::{BLOCK, next_block};
 use super::rows::Rows;
 use super::schema;
 use super::sequencer::Place;
 use super::statements::{BEGIN, WAIT_FOR_LOCKS};
 use super::tenant::patiently;
-use super::transaction::BLOCK;
 use super::url::PostgresUrl;
 use crate::error::StoreError;
 use crate::parts::Options;
@@ -112,8 +112,7 @@ impl Transfer<'_> {
         })?;
         let streams: i64 = self.one("SELECT coalesce(max(id), 0) FROM streams")?;
         for _ in 0..=streams / BLOCK {
-            let rows = link.wait(link.rows(&link.sql.block, &[]))?;
-            self.blocks.push(rows.first().map_or(Ok(0), |row| row.try_get(0))?);
+            self.blocks.push(link.wait(next_block(link))?);
         }
         let tenants = self.tenants()?;
         let mut moved = Vec::new();
@@ -160,7 +159,7 @@ impl Transfer<'_> {
             ];
             let rows = link.wait(link.rows(&link.sql.insert_arriving, &parameters));
             let rows = rows.map_err(|failure| match failure {
-                Failure::Stale => there(name).into(),
+                Failure::Stale(Clash::Row) => there(name).into(),
                 failure => failure,
             })?;
             numbered.push((old, rows.first().map_or(Ok(0), |row| row.try_get(0))?, tenant));

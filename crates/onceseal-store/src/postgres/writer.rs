@@ -169,7 +169,7 @@ impl Backend for PostgresBackend {
                 // Others that share its lane are not held up twice.
                 Failure::Locked if waits => waits = false,
                 // Once it may be a lock that was lost; twice it is what is to be saved.
-                Failure::Stale if !was_stale => was_stale = true,
+                Failure::Stale(_) if !was_stale => was_stale = true,
                 Failure::Again(_) | Failure::Locked if patience.is_left() => {}
                 // Fewer commands have room, until it is one alone, which waits for some.
                 Failure::Full if self.lane.room > 1 => self.lane.room /= 2,

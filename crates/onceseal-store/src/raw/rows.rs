@@ -62,12 +62,15 @@ fn event(row: &impl Columns) -> Option<RawEvent> {
 }
 
 /// A place of the log from the columns of its position, of the event's stamp, of the
-/// number of its stream, of its hash and of the stream's tenant.
-pub(crate) fn entry(row: &impl Columns, tenant: i64) -> Result<Entry, Misshapen> {
+/// number of its stream, of its hash and of the stream's tenant; `is_shared` where
+/// one log is for all tenants.
+pub(crate) fn entry(row: &impl Columns, tenant: i64, is_shared: bool) -> Result<Entry, Misshapen> {
+    let ordinal = row.integer(8).unwrap_or_default();
     let at = match row.integer(10) {
         Some(its) if its == tenant => own(row).unwrap_or_else(Logged::Misshapen),
-        Some(_) => Logged::Another,
-        None if row.is_null(10) => Logged::Stray { ordinal: row.integer(8).unwrap_or_default() },
+        Some(_) if is_shared => Logged::Another,
+        Some(_) => Logged::Misplaced { ordinal },
+        None if row.is_null(10) => Logged::Stray { ordinal },
         None => Logged::Misshapen(Misshapen("tenant")),
     };
     Ok(Entry { position: integer(row, 0, "events.position")?, at })

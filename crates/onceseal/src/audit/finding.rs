@@ -25,7 +25,7 @@ codes! {
     LOG_SHORT = "log_short", "The log ends before the position after which it was to be audited.";
     POSITION_MISSING = "position_missing", "A place of the log is empty.";
     POSITION_INVALID = "position_invalid", "An event stands outside the log.";
-    EVENT_STRAY = "event_stray", "An event belongs to no stream.";
+    EVENT_STRAY = "event_stray", "A place of the log names an event of no stream, or of another tenant's.";
     COMMAND_BROKEN = "command_broken", "The events of a command are not all there, one after another.";
     STREAM_MISSHAPEN = "stream_misshapen", "A stream's name is not one.";
     STREAM_MISNAMED = "stream_misnamed", "What a stream is about does not lead to its name.";
@@ -84,6 +84,15 @@ impl Finding {
     /// A finding about a place of the log.
     pub(super) fn of_place(code: &'static str, position: i64, sentence: String) -> Finding {
         Finding { position: u64::try_from(position).ok(), ..Finding::of_store(code, sentence) }
+    }
+
+    /// That nothing says who made the store.
+    pub(super) fn of_no_maker(store: StreamId) -> Finding {
+        let sentence = format!(
+            "event 1 of {store} is not what the tenant's log begins with: the event that says who made the \
+             store was removed or moved"
+        );
+        Finding { sequence: Some(1), ..Finding::of_stream(EVENT_MISSING, store, sentence) }
     }
 
     /// A finding about a stream.

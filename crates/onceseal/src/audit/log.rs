@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use onceseal_core::hash::Hash;
 use onceseal_core::journal::Stamp;
+use onceseal_core::stream::StreamId;
 use onceseal_store::raw::{Entry, Logged, Misshapen};
 use onceseal_store::{Store, StoreError};
 
@@ -24,7 +25,7 @@ pub(super) struct Followed {
 
 /// Follows the log from after a position to its end.
 pub(super) fn follow(store: &Store, since: Option<u64>, tally: &mut Tally) -> Result<Followed, StoreError> {
-    let mut follower = Follower::new(since);
+    let mut follower = Follower::new(since, store.tenant().store());
     let mut after = match since {
         Some(since) => i64::try_from(since).unwrap_or(i64::MAX),
         None => i64::MIN,
@@ -59,15 +60,18 @@ struct Follower {
     last: i64,
     open: Open,
     touch: bool,
+    /// The stream that the log begins with, until its beginning was seen.
+    begins: Option<StreamId>,
     followed: Followed,
 }
 
 impl Follower {
-    fn new(since: Option<u64>) -> Follower {
+    fn new(since: Option<u64>, begins: StreamId) -> Follower {
         let last = since.map_or(0, |since| i64::try_from(since).unwrap_or(i64::MAX));
         // A command may have begun before the first place that is looked at.
         let open = if last > 0 { Open::Unknown } else { Open::Between };
-        Follower { last, open, touch: since.is_some(), followed: Followed::default() }
+        let begins = since.is_none().then_some(begins);
+        Follower { last, open, touch: since.is_some(), begins, followed: Followed::default() }
     }
 
     fn entry(&mut self, entry: &Entry, tally: &mut Tally) {
@@ -93,23 +97,44 @@ impl Follower {
                     self.followed.touched.insert(*ordinal);
                 }
                 self.part(place, stamp, tally);
+                if let Some(store) = self.begins.take()
+                    && (stamp.stream, stamp.sequence) != (store, 1)
+                {
+                    tally.findings.push(Finding::of_no_maker(store));
+                }
                 self.followed.newest = u64::try_from(place).ok().map(|place| (place, *hash));
             }
             Logged::Another => self.end(tally),
-            Logged::Stray { ordinal } => {
-                let sentence = format!(
-                    "the event at position {place} belongs to stream number {ordinal}, which is not there"
+            Logged::Misplaced { ordinal } => {
+                let wrong = format!("belongs to stream number {ordinal}, which is another tenant's");
+                self.unread(
+                    place,
+                    code::EVENT_STRAY,
+                    &format!("the event at position {place} {wrong}"),
+                    tally,
                 );
-                tally.findings.push(Finding::of_place(code::EVENT_STRAY, place, sentence));
-                self.open = Open::Unknown;
+            }
+            Logged::Stray { ordinal } => {
+                let wrong = format!("belongs to stream number {ordinal}, which is not there");
+                self.unread(
+                    place,
+                    code::EVENT_STRAY,
+                    &format!("the event at position {place} {wrong}"),
+                    tally,
+                );
             }
             Logged::Misshapen(Misshapen(column)) => {
-                let sentence =
-                    format!("{column} of the event at position {place} does not hold what is written there");
-                tally.findings.push(Finding::of_place(code::EVENT_MISSHAPEN, place, sentence));
-                self.open = Open::Unknown;
+                let wrong = format!("{column} of the event at position {place}");
+                let wrong = format!("{wrong} does not hold what is written there");
+                self.unread(place, code::EVENT_MISSHAPEN, &wrong, tally);
             }
         }
+    }
+
+    /// A place that says nothing of the command it is a part of, nor of the beginning.
+    fn unread(&mut self, place: i64, code: &'static str, wrong: &str, tally: &mut Tally) {
+        tally.findings.push(Finding::of_place(code, place, wrong.to_owned()));
+        (self.open, self.begins) = (Open::Unknown, None);
     }
 
     /// An event is the next part of the command under way, or the first of the

@@ -43,7 +43,7 @@ impl Raw for PostgresSnapshot<'_> {
         let most = limit(most);
         let rows = self.rows(&self.link()?.sql.entries, &[(&after, Type::INT8), (&most, Type::INT8)])?;
         let tenant = i64::from(self.tenant);
-        Ok(rows.iter().map(|row| entry(row, tenant)).collect::<Result<_, Misshapen>>()?)
+        Ok(rows.iter().map(|row| entry(row, tenant, false)).collect::<Result<_, Misshapen>>()?)
     }
 
     fn raw_keys(&self, after: Option<&RawKey>, most: usize) -> Result<Vec<RawKey>, StoreError> {

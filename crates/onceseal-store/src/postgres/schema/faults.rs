@@ -1,14 +1,17 @@
 //! What an audit finds out about a schema before it looks at any tenant.
 
-use std::collections::BTreeMap;
+mod rows;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use onceseal_core::json::escape_for_display;
 use tokio_postgres::types::Type;
 
 use super::MIGRATIONS;
-use crate::columns::integer;
 use crate::postgres::failure::Failure;
 use crate::postgres::link::Link;
+
+pub(in crate::postgres) use rows::hidden;
 
 /// What the migrations make, as [`OBJECTS`] tells it: kind, name and how it is.
 const MADE: &str = include_str!("made.txt");
@@ -27,7 +30,8 @@ const OBJECTS: &str = r#"
                    CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE c.oid IN (i.inhrelid, i.inhparent))
                         THEN 'inherits' END,
                    (SELECT concat_ws(' ', format_type(s.seqtypid, NULL), s.seqstart, s.seqincrement, s.seqmin, s.seqmax,
-                                     CASE WHEN s.seqcycle THEN 'cycles' END)
+                                     CASE WHEN s.seqcycle THEN 'cycles' END,
+                                     CASE WHEN s.seqcache <> 1 THEN concat('cache ', s.seqcache) END)
                     FROM pg_catalog.pg_sequence s WHERE s.seqrelid = c.oid))
         FROM relations c WHERE c.relkind NOT IN ('i', 'I')
         UNION ALL
@@ -78,23 +82,11 @@ const OBJECTS: &str = r#"
 
 type Objects = BTreeMap<(String, String), String>;
 
-/// How a schema differs from the one that the migrations make, rows that name others
-/// which are not there, as foreign keys would forbid, and another list of migrations:
-/// one sentence each.
+/// How a schema differs from the one that the migrations make, rows that do not fit
+/// together, and another list of migrations: one sentence each.
 pub(in crate::postgres) async fn faults(link: &Link, schema: &str) -> Result<Vec<String>, Failure> {
-    let mut faults = unlike_made(objects(link, schema).await?);
-    for (sql, what) in [
-        (&link.sql.stray_events, "events name a stream that is not there"),
-        (&link.sql.stray_payloads, "payloads name an event that is not there"),
-        (&link.sql.stray_keys, "keys name a stream that is not there"),
-        (&link.sql.stray_log, "places of the log name an event that is not there"),
-    ] {
-        let rows = link.rows(sql, &[]).await?;
-        match rows.first().map_or(Ok(0), |row| integer(row, 0, "count"))? {
-            0 => {}
-            n => faults.push(format!("{n} {what}")),
-        }
-    }
+    let (mut faults, lost) = unlike_made(objects(link, schema).await?);
+    faults.extend(rows::faults(link, schema, &lost).await?);
     let applied = link.rows(&link.sql.migrations, &[]).await?;
     let known = (1..).zip(MIGRATIONS.iter().map(|(name, _)| *name));
     let is_known = applied
@@ -117,8 +109,10 @@ async fn objects(link: &Link, schema: &str) -> Result<Objects, Failure> {
     Ok(objects)
 }
 
-fn unlike_made(mut found: Objects) -> Vec<String> {
-    let mut faults = Vec::new();
+/// What is not as it was made, and the tables and sequences that are not there, or not
+/// all of them.
+fn unlike_made(mut found: Objects) -> (Vec<String>, BTreeSet<String>) {
+    let (mut faults, mut lost) = (Vec::new(), BTreeSet::new());
     for line in MADE.lines() {
         let mut parts = line.splitn(3, '\t').map(str::to_owned);
         let (Some(kind), Some(name)) = (parts.next(), parts.next()) else { continue };
@@ -126,13 +120,18 @@ fn unlike_made(mut found: Objects) -> Vec<String> {
         match found.remove(&(kind.clone(), name.clone())) {
             Some(other) if other == how => {}
             Some(_) => faults.push(format!("the {kind} {name} is not as this program makes it")),
-            None => faults.push(format!("the {kind} {name} is missing")),
+            None => {
+                if ["table", "column", "sequence"].contains(&kind.as_str()) {
+                    lost.extend(name.split('.').next().map(str::to_owned));
+                }
+                faults.push(format!("the {kind} {name} is missing"));
+            }
         }
     }
     let more = found.into_keys();
     faults
         .extend(more.map(|(kind, name)| format!("the {kind} {} is none of ours", escape_for_display(&name))));
-    faults
+    (faults, lost)
 }
 
 #[cfg(test)]

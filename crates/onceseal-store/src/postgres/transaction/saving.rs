@@ -13,12 +13,9 @@ use crate::error::StoreError;
 use crate::postgres::connect::Committed;
 use crate::postgres::failure::Failure;
 use crate::postgres::link::{Link, Parameter};
+use crate::postgres::numbers::{BLOCK, next_block};
 use crate::postgres::rows::{Rows, integer};
 use crate::postgres::sequencer::{Left, Place, packed};
-
-/// Streams are numbered by so many: what the sequence of blocks gives is the
-/// number of a block.
-pub(in crate::postgres) const BLOCK: i64 = 1_000;
 
 /// Where saving failed.
 pub(in crate::postgres) enum Unsaved {
@@ -93,8 +90,7 @@ impl Transaction<'_> {
             let mut first = None;
             let mut next = None;
             for _ in 0..blocks {
-                let rows = link.rows(&link.sql.block, &[]).await?;
-                let block: i64 = rows.first().and_then(|row| row.try_get(0).ok()).unwrap_or_default();
+                let block = next_block(link).await?;
                 // Blocks have to follow on each other; where another took one in between,
                 // the count begins anew.
                 if next != Some(block) {

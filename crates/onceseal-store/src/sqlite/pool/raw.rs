@@ -77,7 +77,7 @@ impl Raw for SqliteSnapshot<'_> {
         let mut found = statement.query((after, limit(most)))?;
         let mut entries = Vec::new();
         while let Some(row) = found.next()? {
-            entries.push(entry(row, self.tenant)?);
+            entries.push(entry(row, self.tenant, true)?);
         }
         Ok(entries)
     }

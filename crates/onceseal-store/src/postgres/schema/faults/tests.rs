@@ -129,6 +129,10 @@ fn what_is_not_as_it_was_made_is_named() {
              CREATE TRIGGER \"s\u{202e}py\" BEFORE INSERT ON onceseal.events FOR EACH ROW EXECUTE FUNCTION public.spy()",
             vec!["the trigger s\\u{202e}py on events is none of ours".to_owned()],
         ),
+        (
+            "ALTER SEQUENCE onceseal.stream_blocks CACHE 9",
+            vec![format!("the sequence stream_blocks {unlike}")],
+        ),
         ("ALTER SEQUENCE onceseal.stream_blocks CYCLE", vec![format!("the sequence stream_blocks {unlike}")]),
         ("CREATE VIEW onceseal.more AS SELECT 1", vec!["the view more is none of ours".to_owned()]),
         ("DROP TABLE onceseal.sweeps", {
@@ -141,6 +145,13 @@ fn what_is_not_as_it_was_made_is_named() {
             ];
             lost.map(|what| format!("the {what} is missing")).to_vec()
         }),
+        (
+            "ALTER TABLE onceseal.sweeps DROP tenant",
+            ["column sweeps.tenant", "constraint sweeps_pkey on sweeps", "index sweeps_pkey"]
+                .map(|what| format!("the {what} is missing"))
+                .to_vec(),
+        ),
+        ("DROP SEQUENCE onceseal.stream_blocks", vec!["the sequence stream_blocks is missing".to_owned()]),
     ] {
         link.wait(link.run(&format!("BEGIN; {harm}"))).expect(harm);
         assert_eq!(found(), expected, "{harm}");
@@ -172,7 +183,140 @@ fn rows_that_name_nothing_and_other_migrations_are_found() {
             "1 payloads name an event that is not there",
             "1 keys name a stream that is not there",
             "1 places of the log name an event that is not there",
+            "1 keys are of a tenant that is not there",
+            "1 places of the log are of a tenant that is not there",
             "schema_migrations does not list the migrations of this program",
         ]
     );
+}
+
+/// A tenant with one stream of two events, of which the second waits for the log.
+const SOUND: &str = "\
+    INSERT INTO onceseal.tenants (tenant, tenant_id, blinding_key, created_at) \
+        VALUES ('default', decode(repeat('01', 16), 'hex'), decode(repeat('01', 32), 'hex'), 0); \
+    SELECT nextval('onceseal.stream_blocks'); \
+    INSERT INTO onceseal.streams VALUES (1000, 1, 5, decode(repeat('01', 16), 'hex'), 2, \
+        decode(repeat('01', 32), 'hex'), '', ''); \
+    INSERT INTO onceseal.events SELECT 1000, n, 1, 0, decode(repeat('01', 16), 'hex'), 1, 1, '', '', '', NULL, \
+        NULL, decode(repeat('01', 32), 'hex') FROM generate_series(1, 2) AS n; \
+    INSERT INTO onceseal.log VALUES (1, 1, 1000, 1); \
+    INSERT INTO onceseal.unsequenced (tenant, events) VALUES (1, int8send(1000) || int8send(2))";
+
+#[test]
+fn rows_that_do_not_fit_together_are_found_and_the_first_of_what_waits_is_named() {
+    let database = server().new_database();
+    let (_connector, link) = made(&database, "onceseal");
+    let found = || link.wait(faults(&link, "onceseal")).expect("looked");
+    database.sql(SOUND);
+    assert_eq!(found(), Vec::<String>::new());
+    let waits =
+        |events: &str| format!("INSERT INTO onceseal.unsequenced (tenant, events) VALUES (1, {events})");
+    for (harm, expected) in [
+        (
+            waits("int8send(1000) || int8send(1)"),
+            &[
+                "1 places in unsequenced name an event that is in the log already; commands fail until the row is \
+               taken out (the first: id 2)",
+            ][..],
+        ),
+        // The second place of a row is looked at too.
+        (
+            waits("int8send(1000) || int8send(2) || int8send(1000) || int8send(7)"),
+            &[
+                "1 places in unsequenced name an event that is not there, or is another tenant's; take the row out \
+                 (the first: id 2)",
+                "1 events are named more than once in unsequenced; commands fail until they are named once (the \
+                 first: id 1)",
+            ],
+        ),
+        (
+            format!(
+                "ALTER TABLE onceseal.unsequenced DROP CONSTRAINT unsequenced_events_check; {}",
+                waits("'\\x00'")
+            ),
+            &[
+                "the constraint unsequenced_events_check on unsequenced is missing",
+                "1 rows of unsequenced do not hold what is written there; commands fail until they are taken out \
+                 (the first: id 2)",
+            ],
+        ),
+        (
+            "DELETE FROM onceseal.unsequenced".to_owned(),
+            &[
+                "1 events are neither in the log of their tenant nor in unsequenced: they were taken out of it",
+            ],
+        ),
+        (
+            "INSERT INTO onceseal.tenants (tenant, tenant_id, blinding_key, created_at) \
+                 VALUES ('other', decode(repeat('02', 16), 'hex'), decode(repeat('02', 32), 'hex'), 0); \
+             UPDATE onceseal.log SET tenant = 2"
+                .to_owned(),
+            &[
+                "1 events are neither in the log of their tenant nor in unsequenced: they were taken out of it",
+            ],
+        ),
+        (
+            "DELETE FROM onceseal.tenants; INSERT INTO onceseal.keys VALUES (1, 1, '', 1000, 0); \
+             INSERT INTO onceseal.own_rows VALUES (1, 'a', ''), (9, 'a', ''); \
+             INSERT INTO onceseal.sweeps VALUES (1, 0)"
+                .to_owned(),
+            &[
+                "1 streams, with their events and payloads, are of a tenant that is not there",
+                "1 keys are of a tenant that is not there",
+                "1 places of the log are of a tenant that is not there",
+                "1 rows of unsequenced are of a tenant that is not there",
+                "2 own_rows are of a tenant that is not there",
+                "1 rows of sweeps are of a tenant that is not there",
+            ],
+        ),
+    ] {
+        link.wait(link.run(&format!("BEGIN; {harm}"))).expect(&harm);
+        assert_eq!(found(), expected, "{harm}");
+        link.wait(link.run("ROLLBACK; SELECT setval('onceseal.unsequenced_id_seq', 1)")).expect("taken back");
+    }
+    assert_eq!(found(), Vec::<String>::new());
+}
+
+#[test]
+fn a_sequence_behind_its_table_or_at_its_end_is_named_and_what_is_said_puts_it_right() {
+    let database = server().new_database();
+    let (_connector, link) = made(&database, "onceseal");
+    let found = || link.wait(faults(&link, "onceseal")).expect("looked");
+    database.sql(SOUND);
+    for (sequence, end) in [
+        ("stream_blocks", i64::MAX),
+        ("tenants_id_seq", i64::from(i32::MAX)),
+        ("unsequenced_id_seq", i64::MAX),
+    ] {
+        for set in ["1, false".to_owned(), end.to_string()] {
+            database.sql(&format!("SELECT setval('onceseal.{sequence}', {set})"));
+            let [fault] = &found()[..] else { panic!("{sequence} set to {set}: {:?}", found()) };
+            let (_, cure) = fault.split_once("; stop all programs, then ").expect(fault);
+            assert!(cure.contains(&format!("'onceseal.{sequence}'")), "{fault}");
+            database.sql(cure);
+            assert_eq!(found(), Vec::<String>::new(), "{cure}");
+        }
+    }
+}
+
+#[test]
+fn what_a_role_may_not_look_into_is_left_out_and_named() {
+    let database = server().new_database();
+    let (_connector, link) = made(&database, "onceseal");
+    database.sql(SOUND);
+    database.sql("UPDATE onceseal.keys SET tenant = 9; INSERT INTO onceseal.own_rows VALUES (9, 'a', '')");
+    let role = format!("auditor_of_{}", database.name());
+    database.sql(&format!(
+        "CREATE ROLE {role}; GRANT USAGE ON SCHEMA onceseal TO {role}; \
+         GRANT SELECT ON ALL TABLES IN SCHEMA onceseal TO {role}; \
+         REVOKE SELECT ON onceseal.own_rows FROM {role}"
+    ));
+    link.wait(link.run(&format!("SET ROLE {role}"))).expect("another role");
+    let faults = link.wait(faults(&link, "onceseal"));
+    let hidden = link.wait(hidden(&link, "onceseal")).expect("looked");
+    link.wait(link.run("RESET ROLE")).expect("the first role");
+    database.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
+    assert_eq!(faults.expect("looked"), Vec::<String>::new());
+    let expected = ["own_rows", "stream_blocks", "tenants_id_seq", "unsequenced_id_seq"];
+    assert_eq!(hidden.iter().map(String::as_str).collect::<Vec<_>>(), expected);
 }
