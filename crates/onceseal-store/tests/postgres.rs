@@ -15,6 +15,8 @@ mod fencing;
 mod hints;
 #[path = "postgres/losing.rs"]
 mod losing;
+#[path = "postgres/numbering.rs"]
+mod numbering;
 #[path = "postgres/opening.rs"]
 mod opening;
 #[path = "postgres/order.rs"]

@@ -11,4 +11,6 @@ mod random;
 mod rehash;
 mod rows;
 mod sample;
+#[cfg(feature = "postgres")]
+mod server;
 mod vectors;
