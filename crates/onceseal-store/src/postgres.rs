@@ -21,6 +21,7 @@ mod numbers;
 mod patience;
 mod pool;
 mod reading;
+mod rights;
 mod rows;
 mod schema;
 mod sequencer;

@@ -22,6 +22,7 @@ mod operations;
 mod operator;
 mod policy;
 mod project;
+mod rights;
 mod runs;
 mod secrets;
 mod seeing_through;

@@ -357,7 +357,7 @@ fn a_server_is_measured_as_a_file_is() {
 }
 
 /// What `doctor` says of a server, by the names of its checks.
-fn doctor(project: &Project, settings: &str, address: &str) -> (Ran, BTreeMap<String, Value>) {
+pub(crate) fn doctor(project: &Project, settings: &str, address: &str) -> (Ran, BTreeMap<String, Value>) {
     let file = format!("{}\nsettings: {{ {settings} }}\n", onceseal::config::STARTER);
     std::fs::write(project.path("onceseal.yaml"), file).expect("written");
     let mut command = project.command(&["doctor", "--json"]);

@@ -9,6 +9,7 @@ use super::failover::{Failover, is_named};
 use super::failure::{Clash, Failure, unreachable};
 use super::link::Link;
 use super::lock::of_schema;
+use super::rights;
 use super::schema::{self, Found};
 use super::sequencer::AT_ONCE;
 use super::statements::{CLOCK, CONNECTIONS, LOCKS, MAY_MAKE, SERVER, STANDBYS};
@@ -64,6 +65,8 @@ pub struct ServerState {
     pub skew: Skew,
     /// Commits that have no place in the log yet.
     pub unsequenced: Option<i64>,
+    /// Events that wait for a place in the log and have one: nobody gets past them.
+    pub stuck: Option<i64>,
     /// Who follows it.
     pub standbys: Option<Vec<Standby>>,
     /// Its locks.
@@ -86,6 +89,13 @@ pub enum SchemaState {
         version: i64,
         /// This program's.
         newest: i64,
+        /// Statements that grant what the role lacks to act; none where it lacks nothing.
+        lacks: Vec<String>,
+    },
+    /// Tables of ours which the role may not even look into, and what it lacks to act.
+    Closed {
+        /// Statements that grant it.
+        lacks: Vec<String>,
     },
     /// Something that is not to be used, and why.
     Foreign(String),
@@ -267,16 +277,23 @@ impl Connector {
 }
 
 fn look(connector: &Connector, tenant: &str, clock: &dyn Clock) -> Result<ServerState, Failure> {
+    const UNSEQUENCED: i64 = ServerState::UNSEQUENCED;
     let link = connector.bare()?;
     let server = connector.server(&link)?;
     Ok(ServerState {
         is_encrypted: connector.url.tls.is_some(),
         is_here: connector.url.is_here(),
         hosts: connector.url.hosts().len(),
-        schema: schema(connector, &link)?,
+        schema: schema(connector, &link, tenant)?,
         listening: connector.direct().map(|direct| connector.reaches(direct)),
         skew: skew(&link, clock)?,
-        unsequenced: visible(unsequenced(&link, tenant))?,
+        unsequenced: visible(waiting(
+            &link,
+            &link.sql.count_unsequenced,
+            tenant,
+            UNSEQUENCED.saturating_mul(100),
+        ))?,
+        stuck: visible(waiting(&link, &link.sql.stuck, tenant, UNSEQUENCED))?,
         standbys: visible(standbys(&link))?,
         locks: visible(locks(&link, of_schema(&connector.url.schema)))?,
         connections: visible(connections(&link))?,
@@ -284,17 +301,27 @@ fn look(connector: &Connector, tenant: &str, clock: &dyn Clock) -> Result<Server
     })
 }
 
-fn schema(connector: &Connector, link: &Link) -> Result<SchemaState, Failure> {
+fn schema(connector: &Connector, link: &Link, tenant: &str) -> Result<SchemaState, Failure> {
+    let lacking = |makes| link.wait(rights::lacking(link, &connector.url.schema, makes));
     match link.wait(schema::look(connector, link)) {
         Ok(Found::Ours(version)) => {
-            Ok(SchemaState::Ours { version, newest: schema::version(connector.migrations) })
+            let newest = schema::version(connector.migrations);
+            let tenant = visible(link.wait(link.rows(&link.sql.tenant, &[(&tenant, Type::TEXT)])))?;
+            let makes = tenant.is_none_or(|found| found.is_empty());
+            Ok(SchemaState::Ours { version, newest, lacks: lacking(makes)? })
         }
         Ok(Found::Empty) => {
             let rows = link.wait(link.rows(MAY_MAKE, &[(&connector.url.schema, Type::TEXT)]))?;
             let may_make = rows.first().map_or(Ok(false), |row| row.try_get(0))?;
             Ok(SchemaState::Absent { may_make })
         }
-        Err(Failure::Failed(error)) => Ok(SchemaState::Foreign(error.detail().to_owned())),
+        Err(Failure::Failed(error)) => {
+            let lacks = if error.code() == Code::StoreFailed { lacking(true)? } else { Vec::new() };
+            if lacks.is_empty() {
+                return Ok(SchemaState::Foreign(error.detail().to_owned()));
+            }
+            Ok(SchemaState::Closed { lacks })
+        }
         Err(other) => Err(other),
     }
 }
@@ -318,9 +345,8 @@ fn skew(link: &Link, clock: &dyn Clock) -> Result<Skew, Failure> {
     Ok(Skew { ahead_us: server.saturating_sub(asked.wall_us.saturating_add(error_us)), error_us })
 }
 
-fn unsequenced(link: &Link, tenant: &str) -> Result<i64, Failure> {
-    let most = ServerState::UNSEQUENCED.saturating_mul(100);
-    let sql = &link.sql.count_unsequenced;
+/// Counts of what a tenant has left for the sequencer, up to so many.
+fn waiting(link: &Link, sql: &str, tenant: &str, most: i64) -> Result<i64, Failure> {
     let rows = link.wait(link.rows(sql, &[(&tenant, Type::TEXT), (&most, Type::INT8)]))?;
     Ok(rows.first().map_or(Ok(0), |row| row.try_get(0))?)
 }

@@ -112,6 +112,24 @@ pub(super) const HIDDEN: &str = "\
                        WHEN 'S' THEN NOT has_sequence_privilege(c.oid, 'SELECT') ELSE false END \
     ORDER BY c.relname";
 
+/// Of these rights, by kind and name of what they are on, those that the role lacks,
+/// with the name of that and its own as they are written. What is not there is not
+/// lacked. Numbers are given to whoever may use a sequence or update it.
+pub(super) const LACKING: &str = "\
+    SELECT w.kind, w.right, \
+           concat_ws('.', quote_ident(n.nspname), CASE WHEN w.kind <> 'SCHEMA' THEN quote_ident(w.name) END), \
+           quote_ident(current_user) \
+    FROM unnest($2::text[], $3::text[], $4::text[]) AS w(kind, name, \"right\") \
+    JOIN pg_catalog.pg_namespace n ON n.nspname = $1 \
+    LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.name \
+              AND c.relkind = CASE w.kind WHEN 'TABLE' THEN 'r' WHEN 'SEQUENCE' THEN 'S' END \
+    LEFT JOIN pg_catalog.pg_proc p ON p.pronamespace = n.oid AND p.proname = w.name AND w.kind = 'FUNCTION' \
+    WHERE CASE w.kind WHEN 'SCHEMA' THEN NOT has_schema_privilege(n.oid, w.right) \
+                      WHEN 'TABLE' THEN NOT has_table_privilege(c.oid, w.right) \
+                      WHEN 'SEQUENCE' THEN NOT has_sequence_privilege(c.oid, 'USAGE, UPDATE') \
+                      ELSE NOT has_function_privilege(p.oid, w.right) END \
+    ORDER BY w.kind, w.right, w.name";
+
 /// A server's clock.
 pub(super) const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8";
 
@@ -161,12 +179,23 @@ macro_rules! event {
     };
 }
 
+/// An integer of eight bytes among those that wait for the log.
+macro_rules! eight {
+    ($at:literal) => {
+        concat!("('x' || encode(substr(u.events, ", $at, ", 8), 'hex'))::bit(64)::int8")
+    };
+}
+
 /// Places that wait for the log, as integers, one row for each.
 macro_rules! waiting {
     () => {
-        "(SELECT u.tenant, u.id, ('x' || encode(substr(u.events, n, 8), 'hex'))::bit(64)::int8 AS stream, \
-                 ('x' || encode(substr(u.events, n + 8, 8), 'hex'))::bit(64)::int8 AS sequence \
-          FROM @.unsequenced u, generate_series(1, length(u.events) - 15, 16) AS n) AS w"
+        concat!(
+            "(SELECT u.tenant, u.id, ",
+            eight!("n"),
+            " AS stream, ",
+            eight!("n + 8"),
+            " AS sequence FROM @.unsequenced u, generate_series(1, length(u.events) - 15, 16) AS n) AS w"
+        )
     };
 }
 
@@ -216,6 +245,13 @@ statements! {
     /// How many commits have left something for the sequencer, up to so many.
     count_unsequenced = "SELECT count(*) FROM (SELECT FROM @.unsequenced WHERE tenant =
                          (SELECT id FROM @.tenants WHERE tenant = $1) LIMIT $2) AS few";
+    /// How many events are left for the sequencer that have their place already, of those
+    /// that come next.
+    stuck = concat!("SELECT count(*) FROM (SELECT u.events FROM @.unsequenced u WHERE u.tenant =
+                         (SELECT id FROM @.tenants WHERE tenant = $1) ORDER BY u.id LIMIT $2) AS u
+                     CROSS JOIN LATERAL generate_series(1, length(u.events) - 15, 16) AS n
+                     CROSS JOIN LATERAL (SELECT FROM @.log l
+                         WHERE l.stream = ", eight!("n"), " AND l.sequence = ", eight!("n + 8"), " LIMIT 1) AS l");
     /// Rows of streams.
     streams = "SELECT * FROM @.load_streams($1, $2, $3)";
     /// Ranges of keys.

@@ -3,7 +3,8 @@
 
 use onceseal_core::code::Code;
 use onceseal_servers::{Database, server};
-use onceseal_store::{Options, Store};
+use onceseal_store::clock::SystemClock;
+use onceseal_store::{Options, ServerState, Store};
 
 use crate::base::*;
 
@@ -24,19 +25,25 @@ fn an_event_that_waits_for_a_place_it_has_is_told_as_corrupt_until_it_is_taken_o
     let database = server().new_database();
     let store = open(&database, "one");
     assert_eq!(code(&store.run(note("first"))), None);
-    for events in [
-        "(SELECT int8send(stream) || int8send(sequence) FROM onceseal.log WHERE position = 2)",
+    let stuck = || {
+        let state = ServerState::of(named(&database, "doctor"), "default", &SystemClock);
+        state.expect("it answers").stuck
+    };
+    for (events, expected) in [
+        ("(SELECT int8send(stream) || int8send(sequence) FROM onceseal.log WHERE position = 2)", 1),
         // Half of a place, which no constraint keeps out any more.
-        "int8send(1)",
+        ("int8send(1)", 0),
     ] {
         database.sql("ALTER TABLE onceseal.unsequenced DROP CONSTRAINT IF EXISTS unsequenced_events_check");
         database.sql(&format!("INSERT INTO onceseal.unsequenced (tenant, events) SELECT 1, {events}"));
         let before = log(&store);
+        assert_eq!(stuck(), Some(expected), "the doctor says so too");
         refused(store.run(note("not")), Code::Corrupt);
         refused(store.run(reserve("not", 1)), Code::Corrupt);
         assert_eq!(log(&store), before, "what is there can be read, and nothing was lost or added");
         assert!(faults(&store).iter().any(|fault| fault.contains("unsequenced")), "{:?}", faults(&store));
         database.sql("DELETE FROM onceseal.unsequenced");
+        assert_eq!(stuck(), Some(0));
         assert_eq!(code(&store.run(note("again"))), None);
         assert_sound(&store);
     }

@@ -105,35 +105,25 @@ impl Follower {
                 self.followed.newest = u64::try_from(place).ok().map(|place| (place, *hash));
             }
             Logged::Another => self.end(tally),
-            Logged::Misplaced { ordinal } => {
-                let wrong = format!("belongs to stream number {ordinal}, which is another tenant's");
-                self.unread(
-                    place,
-                    code::EVENT_STRAY,
-                    &format!("the event at position {place} {wrong}"),
-                    tally,
-                );
-            }
-            Logged::Stray { ordinal } => {
-                let wrong = format!("belongs to stream number {ordinal}, which is not there");
-                self.unread(
-                    place,
-                    code::EVENT_STRAY,
-                    &format!("the event at position {place} {wrong}"),
-                    tally,
-                );
-            }
+            Logged::Misplaced { ordinal } => self.stray(place, *ordinal, "another tenant's", tally),
+            Logged::Stray { ordinal } => self.stray(place, *ordinal, "not there", tally),
             Logged::Misshapen(Misshapen(column)) => {
-                let wrong = format!("{column} of the event at position {place}");
-                let wrong = format!("{wrong} does not hold what is written there");
-                self.unread(place, code::EVENT_MISSHAPEN, &wrong, tally);
+                let sentence =
+                    format!("{column} of the event at position {place} does not hold what is written there");
+                self.unread(place, code::EVENT_MISSHAPEN, sentence, tally);
             }
         }
     }
 
+    fn stray(&mut self, place: i64, ordinal: i64, whose: &str, tally: &mut Tally) {
+        let sentence =
+            format!("the event at position {place} belongs to stream number {ordinal}, which is {whose}");
+        self.unread(place, code::EVENT_STRAY, sentence, tally);
+    }
+
     /// A place that says nothing of the command it is a part of, nor of the beginning.
-    fn unread(&mut self, place: i64, code: &'static str, wrong: &str, tally: &mut Tally) {
-        tally.findings.push(Finding::of_place(code, place, wrong.to_owned()));
+    fn unread(&mut self, place: i64, code: &'static str, sentence: String, tally: &mut Tally) {
+        tally.findings.push(Finding::of_place(code, place, sentence));
         (self.open, self.begins) = (Open::Unknown, None);
     }
 

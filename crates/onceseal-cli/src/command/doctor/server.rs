@@ -32,7 +32,7 @@ fn told(state: &ServerState, address: &StoreAddress, accepted: bool) -> Vec<Chec
     checks.extend([failover(state, accepted), clock(state.skew)]);
     checks.extend(state.listening.as_ref().map(listening));
     checks.extend(state.standbys.as_deref().filter(|all| !all.is_empty()).map(replication));
-    checks.push(unsequenced(state.unsequenced));
+    checks.push(unsequenced(state.unsequenced, state.stuck));
     checks.push(state.locks.map_or_else(|| hidden("locks"), locks));
     checks.push(state.connections.map_or_else(|| hidden("connections"), connections));
     checks
@@ -81,17 +81,30 @@ fn schema(schema: &SchemaState) -> Check {
             check(Verdict::Fail, "nothing is there yet, and the role may not make it".to_owned())
                 .next("GRANT CREATE ON DATABASE to the role, or let its owner run `onceseal migrate`")
         }
-        SchemaState::Ours { version, newest } if version < newest => {
+        SchemaState::Ours { version, newest, .. } if version < newest => {
             check(Verdict::Fail, format!("it is at version {version}, and this program's at {newest}"))
                 .next("update the programs on all hosts, then onceseal migrate")
         }
-        SchemaState::Ours { version, .. } => {
+        SchemaState::Ours { version, lacks, .. } if lacks.is_empty() => {
             check(Verdict::Ok, format!("it is at version {version}, as this program's"))
+        }
+        SchemaState::Ours { version, lacks, .. } => {
+            let may_not = "and the role may not do all that a command does";
+            check(Verdict::Fail, format!("it is at version {version}, as this program's, {may_not}"))
+                .next(granted(lacks))
+        }
+        SchemaState::Closed { lacks } => {
+            check(Verdict::Fail, "the role may not look into it".to_owned()).next(granted(lacks))
         }
         SchemaState::Foreign(what) => {
             check(Verdict::Fail, what.clone()).next("name another schema in the address")
         }
     }
+}
+
+/// What its owner has to run.
+fn granted(lacks: &[String]) -> String {
+    format!("let the owner of the schema run: {}", lacks.join("; "))
 }
 
 fn listening(listening: &Result<(), String>) -> Check {
@@ -174,7 +187,12 @@ fn replication(standbys: &[Standby]) -> Check {
     if standbys.iter().any(|standby| standby.is_behind().is_none()) { check.next(SHOWN) } else { check }
 }
 
-fn unsequenced(left: Option<i64>) -> Check {
+fn unsequenced(left: Option<i64>, stuck: Option<i64>) -> Check {
+    if let Some(stuck) = stuck.filter(|stuck| *stuck > 0) {
+        let stuck = counted(usize::try_from(stuck).unwrap_or(usize::MAX), "event");
+        let detail = format!("waiting for a place in the log and in it already: {stuck}; commands fail");
+        return Check::new("unsequenced", Verdict::Fail, detail).next("onceseal audit, which names the row");
+    }
     let n = left.and_then(|left| usize::try_from(left).ok()).unwrap_or(0);
     let detail = match n {
         0 => "every commit has its place in the log".to_owned(),
@@ -226,14 +244,14 @@ mod tests {
         let fine = [
             clock(Skew { ahead_us: -1_500, error_us: 400 }),
             replication(&[standby(Some(0))]),
-            unsequenced(Some(0)),
-            unsequenced(Some(3)),
-            unsequenced(None),
+            unsequenced(Some(0), Some(0)),
+            unsequenced(Some(3), Some(0)),
+            unsequenced(None, None),
             locks(room),
             locks(LockRoom { waiting: 2, ..room }),
             connections(Connections { open: 90, most: 100 }),
             schema(&SchemaState::Absent { may_make: true }),
-            schema(&SchemaState::Ours { version: 1, newest: 1 }),
+            schema(&SchemaState::Ours { version: 1, newest: 1, lacks: Vec::new() }),
             listening(&Ok(())),
         ];
         for check in fine {
@@ -244,12 +262,15 @@ mod tests {
         let warned = [
             clock(Skew { ahead_us: 60_000_000, error_us: 400 }),
             replication(&[standby(Some(0)), standby(Some(1 << 30))]),
-            unsequenced(Some(5_000)),
+            unsequenced(Some(5_000), Some(0)),
+            unsequenced(Some(1), Some(1)),
             locks(LockRoom { held: 6_000, ..room }),
             locks(LockRoom { waiting: 2, longest_us: Some(9_000_000), ..room }),
             connections(Connections { open: 91, most: 100 }),
             schema(&SchemaState::Absent { may_make: false }),
-            schema(&SchemaState::Ours { version: 1, newest: 2 }),
+            schema(&SchemaState::Ours { version: 1, newest: 2, lacks: Vec::new() }),
+            schema(&SchemaState::Ours { version: 1, newest: 1, lacks: vec!["GRANT".to_owned()] }),
+            schema(&SchemaState::Closed { lacks: vec!["GRANT".to_owned()] }),
             schema(&SchemaState::Foreign("another program's".to_owned())),
             listening(&Err("it does not answer".to_owned())),
         ];
