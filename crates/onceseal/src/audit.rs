@@ -218,8 +218,10 @@ fn whole(
                 other.findings.push(Finding::of_store(finding::INTEGRITY, fault));
             }
             if !unseen.is_empty() {
-                let sentence =
-                    format!("the role may not look into {}: GRANT SELECT on them", unseen.join(", "));
+                let sentence = format!(
+                    "the role may not look into {}; let it read them to have them looked at",
+                    unseen.join(", ")
+                );
                 other.notes.push(Finding::of_store(finding::NOT_COVERED, sentence));
             }
             walk.run(&mut other, &|_| ())?;
