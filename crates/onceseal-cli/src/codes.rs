@@ -49,7 +49,7 @@ pub(crate) const PROGRAM: &[Entry] = &[
     (
         "not_moved",
         "never",
-        "the audit of what was moved to the server found something, so the file stays the store; drop the schema there, and audit the file",
+        "the audit of what was moved to the server found something, so the file stays the store; audit the file",
     ),
     (
         "store_missing",

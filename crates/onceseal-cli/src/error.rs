@@ -130,7 +130,7 @@ impl CliError {
 
     /// Whether it is about the store, and where that is.
     pub(crate) fn concerns_store(&self) -> bool {
-        const CODES: [Code; 10] = [
+        const CODES: [Code; 11] = [
             Code::StoreFailed,
             Code::StoreBusy,
             Code::CommitUnknown,
@@ -139,6 +139,7 @@ impl CliError {
             Code::StoreUnreachable,
             Code::StoreRefused,
             Code::SchemaOld,
+            Code::StoreArriving,
             Code::StandbyMayLose,
             Code::Corrupt,
         ];
@@ -175,7 +176,9 @@ impl CliError {
                 .next(
                     "where this is not the address that was used before, correct `store`, or ONCESEAL_STORE",
                 )
-                .next("where the project has a file, `onceseal migrate` moves it to a server"),
+                .next(
+                    "where the project has a file, `onceseal migrate --from sqlite:` moves it to the server",
+                ),
             false => self,
         };
         error.because(format!("the store is {address}")).about("store", address)

@@ -6,7 +6,10 @@
 
 use std::path::{Path, PathBuf};
 
-use onceseal_store::{Halted, Moved, Options, PostgresUrl, arrived, migrate, put_aside_before, transfer};
+use onceseal_core::code::Code;
+use onceseal_store::{
+    Halted, Moved, Options, PostgresUrl, StoreError, arrived, migrate, put_aside_before, transfer,
+};
 
 use crate::config::ConfigError;
 use crate::control::Control;
@@ -62,7 +65,9 @@ impl Moving {
     pub fn copy(&self, tenant: &Moved) -> Result<Option<Control>, Error> {
         let opening = self.of(tenant);
         let options = Options { arrives: true, ..opening.options() };
-        Control::reading_at(&Site::find(&opening)?, &opening, options)
+        // What this account has seen of the project's own store says nothing of the file.
+        let site = Site::Server { url: Box::new(self.url.clone()), place: None };
+        Control::reading_at(&site, &opening, options)
     }
 
     fn of(&self, tenant: &Moved) -> Opening {
@@ -79,17 +84,25 @@ impl Moving {
     /// The file cannot be renamed, a mark cannot be written, or the server does not
     /// answer; then [`Moving::resume`] ends it.
     pub fn end(self) -> Result<PathBuf, Error> {
+        let mut marks = Vec::new();
         for tenant in self.tenants.iter().filter(|tenant| tenant.is_renumbered) {
-            let opening = self.of(tenant);
             if let Some(copy) = self.copy(tenant)?
                 && let Some(mark) = newest(copy.store())?
             {
-                Site::find(&opening)?.known(&opening)?.mark(tenant.id).replace(&mark)?;
+                let opening = self.of(tenant);
+                marks.push((Site::find(&opening)?.known(&opening)?.mark(tenant.id), mark));
             }
         }
         let tenants: Vec<_> = self.tenants.iter().map(|tenant| tenant.id).collect();
         let aside = self.halted.put_aside()?;
-        arrived(self.url, &tenants)?;
+        for (file, mark) in marks {
+            file.replace(&mark)?;
+        }
+        let arrived = arrived(self.url, &tenants)?;
+        if arrived.len() < tenants.len() {
+            // Another move made the copy anew meanwhile, or somebody removed it.
+            return Err(StoreError::new(Code::StoreArriving).into());
+        }
         Ok(aside)
     }
 }

@@ -74,8 +74,10 @@ impl Opening {
     pub fn concessions(&self) -> Concessions {
         Concessions {
             trust_group: self.settings.trust_group,
-            any_filesystem: self.settings.force_filesystem,
-            inside_project: self.settings.state_in_project,
+            // Beside a server nothing is kept there that needs locks, or that the project
+            // could lose.
+            any_filesystem: self.settings.force_filesystem || self.is_on_server(),
+            inside_project: self.settings.state_in_project || self.is_on_server(),
             copies: self.is_on_server(),
         }
     }

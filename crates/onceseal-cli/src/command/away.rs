@@ -17,6 +17,10 @@ impl Away {
         Away { out, is_away: false }
     }
 
+    pub(crate) const fn is_away(&self) -> bool {
+        self.is_away
+    }
+
     /// What was found, or nothing while the store is gone.
     pub(crate) fn passes<T>(&mut self, looked: Result<T, CliError>) -> Result<Option<T>, CliError> {
         match looked {

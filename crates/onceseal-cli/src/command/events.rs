@@ -156,7 +156,7 @@ pub(crate) fn follow(
                 _ => continue,
             }
         }
-        if away.passes(looked())?.is_some_and(|found| found > 0) {
+        if control.is_some() && away.passes(looked())?.is_some_and(|found| found > 0) {
             continue;
         }
         pause(control.as_ref(), heard, PAUSE);

@@ -64,12 +64,12 @@ fn moved(context: &Context, from: &str, to: Option<&str>) -> Result<ExitCode, Cl
             )
         })?,
     };
-    let settings = Settings { store: Some(to), memory: false, ..settings };
-    let here = context.opening(Settings { store: None, ..settings.clone() })?;
-    let opening = Opening { settings, ..here };
+    let here = context.opening(Settings { store: None, memory: false, ..settings })?;
+    let settings = Settings { store: Some(to), ..here.settings.clone() };
+    let opening = Opening { settings, ..here.clone() };
     let file = match path {
         "" => {
-            let place = opening.place()?;
+            let place = here.place()?;
             if let Some(ended) = ended(context, place.database(), &opening)? {
                 return Ok(ended);
             }
@@ -95,8 +95,8 @@ fn moved(context: &Context, from: &str, to: Option<&str>) -> Result<ExitCode, Cl
             return Err(CliError::new(
                 "not_moved",
                 format!(
-                    "the audit of tenant {} on the server found something, so the file stays the store; drop the \
-                     schema there, and `onceseal audit` the file",
+                    "the audit of tenant {} on the server found something, so the file stays the store; `onceseal \
+                     audit` says of the file what it is",
                     tenant.tenant
                 ),
                 UNUSABLE,

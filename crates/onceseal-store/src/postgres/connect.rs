@@ -25,8 +25,8 @@ use super::url::{PostgresUrl, Roots};
 use crate::error::StoreError;
 use crate::wait::wait_for;
 
-/// Beyond the time that the hosts are given.
-const CONNECT: Duration = Duration::from_secs(30);
+/// Beyond the time that the hosts are given: for their names to be found.
+const CONNECT: Duration = Duration::from_secs(10);
 
 /// Makes connections to one store.
 #[derive(Clone)]
@@ -93,16 +93,15 @@ impl Connector {
             return Err(Failure::Lost(unreachable("its commits wait for a standby, and none follows")));
         }
         if !server.synchronous.is_empty() {
-            let (sent, committed) = link
-                .wait(async {
-                    link.run(BEGIN).await?;
-                    Ok(join(link.rows(SETTLE, &[]), link.run("COMMIT")).await)
-                })
-                .map_err(|_| {
-                    Failure::Lost(unreachable("its commits wait for a standby that does not answer"))
-                })?;
-            sent?;
-            committed?;
+            let settled = link.wait(async {
+                link.run(BEGIN).await?;
+                let (sent, committed) = join(link.rows(SETTLE, &[]), link.run("COMMIT")).await;
+                sent.and(committed)
+            });
+            settled.map_err(|failure| match link.is_silent() {
+                true => Failure::Lost(unreachable("its commits wait for a standby that does not answer")),
+                false => failure,
+            })?;
         }
         Ok(link)
     }
@@ -136,10 +135,10 @@ impl Connector {
     }
 
     fn dialled(&self, dialling: Dialling) -> Result<Link, Failure> {
-        let sql = self.sql.clone();
+        let (sql, within) = (self.sql.clone(), dialling.within() + CONNECT);
         let connected = self.driver.spawn(async move { Link::dial(&dialling, sql).await });
         let abort = connected.abort_handle();
-        match wait_for(CONNECT, connected) {
+        match wait_for(within, connected) {
             Some(Ok(link)) => link,
             Some(Err(_)) => Err(Failure::Lost(unreachable("connecting to it failed"))),
             None => {

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use onceseal_core::code::Code;
 use tokio::time::timeout;
@@ -63,6 +64,11 @@ impl Dialling {
         Dialling::new(hosts, self.tls)
     }
 
+    /// How long it may take until none is reached.
+    pub(super) fn within(&self) -> Duration {
+        self.hosts.iter().map(time_of).sum()
+    }
+
     /// A connection to the first of the hosts that takes writes.
     pub(super) async fn dial(&self) -> Result<(Client, Wire), Failure> {
         let mut failures = Vec::new();
@@ -70,8 +76,7 @@ impl Dialling {
         let others = (0..self.hosts.len()).filter(|n| *n != last);
         for n in std::iter::once(last).chain(others) {
             let host = &self.hosts[n];
-            let within = host.get_connect_timeout().copied().unwrap_or(CONNECT);
-            match timeout(within, self.reach(host)).await {
+            match timeout(time_of(host), self.reach(host)).await {
                 Ok(Ok(reached)) => {
                     self.last.store(n, Ordering::Relaxed);
                     return Ok(reached);
@@ -98,6 +103,10 @@ impl Dialling {
     }
 }
 
+fn time_of(host: &Config) -> Duration {
+    host.get_connect_timeout().copied().unwrap_or(CONNECT)
+}
+
 /// Whoever could not connect at all is told the server's own reason where that
 /// helps; no answer of it quotes a password.
 fn refused(error: Error) -> Failure {
@@ -106,11 +115,13 @@ fn refused(error: Error) -> Failure {
     let what = match source.and_then(|source| source.downcast_ref::<io::Error>()) {
         _ if !is_of_tls => return error.into(),
         None => "it offers no encryption",
-        // What rustls does not accept of the server's.
-        Some(io) if io.kind() == io::ErrorKind::InvalidData => {
-            "its certificate is not trusted, or not one for this host name"
-        }
-        Some(_) => return error.into(),
+        Some(io) => match io.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+            None => return error.into(),
+            Some(rustls::Error::InvalidCertificate(_)) => {
+                "its certificate is not trusted, or not one for this host name"
+            }
+            Some(_) => "it does not agree on how to encrypt",
+        },
     };
     Failure::Failed(StoreError::with(Code::StoreRefused, what))
 }

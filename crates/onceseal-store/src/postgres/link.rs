@@ -45,7 +45,12 @@ impl Link {
 
     /// Whether it is good for nothing more.
     pub(super) fn is_closed(&self) -> bool {
-        self.client.is_closed() || self.is_silent.load(Ordering::Relaxed)
+        self.client.is_closed() || self.is_silent()
+    }
+
+    /// Whether it answered nothing in time.
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_silent.load(Ordering::Relaxed)
     }
 
     /// Waits for what was sent. After a failure to answer the connection counts as

@@ -225,8 +225,8 @@ impl Readers for Arc<Pool> {
         let mut faults = server.faults();
         if server.failover() == Failover::Asynchronous {
             faults.push(
-                "commits do not wait for a standby (synchronous_standby_names is empty), so one that takes over \
-                 may lack what was acknowledged"
+                "commits do not wait for a standby that follows, or not for each (synchronous_standby_names), so \
+                 one that takes over may lack what was acknowledged"
                     .to_owned(),
             );
         }

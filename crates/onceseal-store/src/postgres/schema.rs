@@ -110,7 +110,11 @@ async fn within(connector: &Connector, link: &Link, now: i64) -> Result<bool, Fa
     let version = match look(connector, link).await? {
         Found::Ours(version) => version,
         Found::Empty => {
-            link.run(&in_schema("CREATE SCHEMA IF NOT EXISTS @", schema)).await?;
+            // Whoever owns one that is there need not be able to make one.
+            let there = "SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1";
+            if link.rows(there, &[(&schema, Type::TEXT)]).await?.is_empty() {
+                link.run(&in_schema("CREATE SCHEMA @", schema)).await?;
+            }
             0
         }
     };

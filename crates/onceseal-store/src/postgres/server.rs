@@ -5,7 +5,7 @@ use onceseal_core::code::Code;
 use tokio_postgres::types::Type;
 
 use super::connect::Connector;
-use super::failover::{Failover, is_named};
+use super::failover::{Failover, Waited};
 use super::failure::{Clash, Failure, unreachable};
 use super::link::Link;
 use super::lock::of_schema;
@@ -41,6 +41,8 @@ pub struct Server {
     pub synchronous: String,
     /// What the standbys are called that follow it.
     pub standbys: Vec<String>,
+    /// What all are called that follow it, also those that cannot take over.
+    followers: Vec<String>,
     /// Its clock, in microseconds since 1970.
     pub(super) clock_us: i64,
 }
@@ -148,24 +150,31 @@ impl Server {
     /// What becomes of acknowledged commits where it is lost.
     #[must_use]
     pub fn failover(&self) -> Failover {
-        match (self.unwaited().next(), self.synchronous.is_empty()) {
-            (Some(_), _) => Failover::Asynchronous,
-            (None, true) => Failover::None,
-            (None, false) => Failover::Synchronous,
+        match (self.unwaited().is_empty(), self.synchronous.is_empty()) {
+            (false, _) => Failover::Asynchronous,
+            (true, true) => Failover::None,
+            (true, false) => Failover::Synchronous,
         }
     }
 
-    /// The standbys that commits do not wait for.
-    pub fn unwaited(&self) -> impl Iterator<Item = &str> {
-        let names = self.standbys.iter().map(String::as_str);
-        names.filter(|name| !is_named(&self.synchronous, name))
+    /// The standbys that may take over without what was acknowledged: those that commits
+    /// do not wait for, and where they wait for some of several, each of these.
+    #[must_use]
+    pub fn unwaited(&self) -> Vec<&str> {
+        let waited = Waited::of(&self.synchronous);
+        let all = self.standbys.iter().map(String::as_str);
+        let (named, mut unwaited): (Vec<&str>, Vec<&str>) = all.partition(|name| waited.may_be(name));
+        if named.len() > waited.most {
+            unwaited.extend(named);
+        }
+        unwaited
     }
 
-    /// Whether commits wait for standbys of which none is there. Who keeps the log for
-    /// somebody may be waited for too, and is no standby.
-    pub(super) fn waits_in_vain(&self) -> bool {
-        let keeps_log = is_named(&self.synchronous, "pg_receivewal");
-        !self.synchronous.is_empty() && !keeps_log && self.standbys.len() == self.unwaited().count()
+    /// Whether commits wait for more than are there: until they are back, none ends.
+    #[must_use]
+    pub fn waits_in_vain(&self) -> bool {
+        let waited = Waited::of(&self.synchronous);
+        self.followers.iter().filter(|name| waited.may_be(name)).count() < waited.most
     }
 
     /// One sentence for each setting that protects and is not as it has to be.
@@ -272,6 +281,7 @@ impl Connector {
             synchronous: row.try_get(4)?,
             standbys: row.try_get(5)?,
             clock_us: row.try_get(6)?,
+            followers: row.try_get(7)?,
         })
     }
 }

@@ -91,7 +91,8 @@ pub(super) const SERVER: &str = concat!(
             current_setting('synchronous_standby_names'), \
             (SELECT coalesce(array_agg(r.application_name ORDER BY r.application_name), '{}') ",
     standbys!(),
-    "), (extract(epoch FROM clock_timestamp()) * 1000000)::int8"
+    "), (extract(epoch FROM clock_timestamp()) * 1000000)::int8, \
+            (SELECT coalesce(array_agg(application_name), '{}') FROM pg_catalog.pg_stat_replication)"
 );
 
 /// Whether the role may make tables in this schema, and it where it is not there.

@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join;
 use tokio_postgres::types::Type;
 
 use super::failure::Failure;
 use super::link::Parameter;
 use super::pool::Pool;
+use super::statements::BEGIN;
 use crate::columns::integer;
 use crate::error::StoreError;
 use crate::sweeps::Sweeps;
@@ -21,7 +23,14 @@ impl Sweeps for Arc<Pool> {
             let parameters: [Parameter<'_>; 2] = [(&self.tenant, Type::INT4), (&number, Type::INT8)];
             let _turn = self.turn()?;
             let link = self.link()?;
-            let rows = link.wait(link.rows(sql, &parameters))?;
+            let rows = link.wait(async {
+                // Nothing rests on it, so it waits for no standby.
+                link.run(BEGIN).await?;
+                link.run("SET LOCAL synchronous_commit = off").await?;
+                let (rows, committed) = join(link.rows(sql, &parameters), link.run("COMMIT")).await;
+                let rows = rows?;
+                committed.map(|()| rows)
+            })?;
             self.give_back(link);
             rows.first().map(|row| Ok(integer(row, 0, "sweeps.until")?)).transpose()
         };

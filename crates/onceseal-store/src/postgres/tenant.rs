@@ -34,7 +34,7 @@ impl Connector {
         accepts: bool,
     ) -> Result<(Founded, i64), StoreError> {
         patiently(|| {
-            let link = self.connect()?;
+            let mut link = self.connect()?;
             let server = self.server(&link)?;
             server.or_accepted(accepts)?;
             let now = server.clock_us;
@@ -42,11 +42,14 @@ impl Connector {
             // all together.
             match link.wait(schema::look(self, &link))? {
                 Found::Ours(found) => schema::check_version(found, schema::version(self.migrations))?,
-                Found::Empty => schema::migrate(self, &link, now)?,
+                Found::Empty => {
+                    link = self.connect_to_act()?;
+                    schema::migrate(self, &link, now)?;
+                }
             }
             let founded = match find(&link, &new.name, false)? {
                 Some(founded) => founded,
-                None => self.make(&link, new, owner, now)?,
+                None => self.make(&self.connect_to_act()?, new, owner, now)?,
             };
             Ok((founded, now))
         })
@@ -67,7 +70,7 @@ impl Connector {
 
     /// Brings the schema to this program's; says from which version, and to which.
     pub(super) fn migrate(&self) -> Result<(i64, i64), StoreError> {
-        let link = self.connect().map_err(Failure::told)?;
+        let link = self.connect_to_act().map_err(Failure::told)?;
         let now = self.server(&link).map_err(Failure::told)?.clock_us;
         let found = link.wait(schema::look(self, &link)).map_err(Failure::told)?;
         schema::migrate(self, &link, now).map_err(Failure::told)?;

@@ -5,6 +5,7 @@ mod aside;
 
 pub use aside::{Halted, put_aside_before};
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use onceseal_core::code::Code;
@@ -56,13 +57,19 @@ pub struct Moved {
 /// commits do not wait for and the options do not accept that. Nothing was moved then,
 /// but after `commit_unknown`, which the server did not say.
 pub fn transfer(from: &Path, to: PostgresUrl, options: &Options) -> Result<(Vec<Moved>, Halted), StoreError> {
+    Halted::check(from)?;
     let file = sqlite::Connector::new(from.to_owned(), None)?;
+    let opened = identity(from)?;
     let source = file.raw_writer()?;
     sqlite::require_current(&source)?;
     // Whoever writes waits, and is refused once the file is no longer there.
     source.execute_batch("BEGIN IMMEDIATE")?;
+    // Who waited for it finds what another move has put aside.
+    if identity(from)? != opened {
+        return Err(StoreError::from(std::io::Error::from(std::io::ErrorKind::NotFound)));
+    }
     let connector = Connector::new(to)?;
-    let link = connector.connect().map_err(Failure::told)?;
+    let link = connector.connect_to_act().map_err(Failure::told)?;
     let server = connector.server(&link).map_err(Failure::told)?;
     server.or_accepted(options.asynchronous_standby)?;
     let now = server.clock_us;
@@ -73,6 +80,12 @@ pub fn transfer(from: &Path, to: PostgresUrl, options: &Options) -> Result<(Vec<
         let _ = link.wait(link.run("ROLLBACK"));
     }
     Ok((moved.map_err(Failure::told)?, Halted { file: from.to_owned(), writer: source }))
+}
+
+/// Which file stands at a path.
+fn identity(path: &Path) -> Result<(u64, u64), StoreError> {
+    let found = std::fs::metadata(path)?;
+    Ok((found.dev(), found.ino()))
 }
 
 /// A tenant's row.
@@ -105,7 +118,7 @@ impl Transfer<'_> {
         link.wait(async {
             link.run(BEGIN).await?;
             link.run(
-                "SET LOCAL idle_in_transaction_session_timeout = '60s'; SET LOCAL statement_timeout = '10min'",
+                "SET LOCAL idle_in_transaction_session_timeout = '60s'; SET LOCAL statement_timeout = 0",
             )
             .await?;
             link.rows(WAIT_FOR_LOCKS, &[(&numbers, Type::INT8_ARRAY), (&alone, Type::BOOL_ARRAY)]).await
@@ -125,7 +138,8 @@ impl Transfer<'_> {
         }
         self.events()?;
         self.payloads()?;
-        link.wait(link.run("COMMIT")).map_err(|failure| match failure {
+        // A standby may have to write all of it first.
+        link.wait_for_work(link.run("COMMIT")).map_err(|failure| match failure {
             Failure::Lost(_) => Failure::Failed(StoreError::new(Code::CommitUnknown)),
             failure => failure,
         })?;
@@ -306,7 +320,7 @@ pub fn arrived(at: PostgresUrl, tenants: &[[u8; 16]]) -> Result<Vec<String>, Sto
     let connector = Connector::new(at)?;
     let ids: Vec<&[u8]> = tenants.iter().map(|id| &id[..]).collect();
     patiently(|| {
-        let link = connector.connect()?;
+        let link = connector.connect_to_act()?;
         let rows = link.wait(async {
             link.run(BEGIN).await?;
             let rows = link.rows(&link.sql.arrive, &[(&ids, Type::BYTEA_ARRAY)]).await;

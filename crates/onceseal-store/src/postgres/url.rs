@@ -186,7 +186,8 @@ fn is_here(config: &Config, listen: Option<&Listen>) -> bool {
         Some(Listen::At(hosts)) => hosts.get_hosts().iter().all(is_loopback),
         Some(Listen::Here) | None => true,
     };
-    is_direct_here && config.get_hosts().iter().all(is_loopback)
+    let are_addresses_here = config.get_hostaddrs().iter().all(std::net::IpAddr::is_loopback);
+    is_direct_here && are_addresses_here && config.get_hosts().iter().all(is_loopback)
 }
 
 fn is_loopback(host: &Host) -> bool {

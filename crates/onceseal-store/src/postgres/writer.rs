@@ -1,7 +1,7 @@
 //! A lane: one connection, one transaction per batch.
 
 use onceseal_core::code::Code;
-use onceseal_core::lock::Locks;
+use onceseal_core::lock::{Hold, Locks};
 use tokio_postgres::types::Type;
 
 use super::connect::Connector;
@@ -81,14 +81,19 @@ impl PostgresBackend {
         }
     }
 
-    /// Whether a commit without an answer took place: with the same locks to itself, of
-    /// which its transaction holds or shares each as long as it has not ended.
+    /// Whether a commit without an answer took place: once its transaction has ended, which
+    /// holds its locks until then. They are shared, so that nobody else is kept from them;
+    /// one that was only shared is had alone.
     fn look(&mut self, commit: &Commit, held: &Locks) -> Result<bool, Failure> {
         let link = self.connector.connect_to_act()?;
         let held = self.lane.numbers.sorted(held);
-        let alone = held.into_iter().map(|(number, _)| (number, true));
-        let (numbers, alone): (Vec<i64>, Vec<bool>) =
-            [(self.lane.schema, false)].into_iter().chain(alone).unzip();
+        let whole =
+            held.iter().filter(|(_, hold)| *hold == Hold::Exclusive).map(|(number, _)| (*number, false));
+        let mut waited: Vec<(i64, bool)> = [(self.lane.schema, false)].into_iter().chain(whole).collect();
+        if waited.len() == 1 {
+            waited.extend(held.first().map(|(number, _)| (*number, true)));
+        }
+        let (numbers, alone): (Vec<i64>, Vec<bool>) = waited.into_iter().unzip();
         let found = link.wait(async {
             link.run(BEGIN).await?;
             link.rows(WAIT_FOR_LOCKS, &[(&numbers, Type::INT8_ARRAY), (&alone, Type::BOOL_ARRAY)]).await?;

@@ -93,7 +93,10 @@ fn a_standby_that_is_not_named_may_lose_commits_though_another_one_is_waited_for
     for address in [&address, &plain] {
         assert_may_lose(address);
         let seen = state(address).server;
-        assert!(seen.unwaited().count() == 1 && seen.unwaited().all(|unwaited| unwaited != name), "{seen:?}");
+        assert!(
+            seen.unwaited().len() == 1 && seen.unwaited().iter().all(|unwaited| **unwaited != name),
+            "{seen:?}"
+        );
     }
     drop(waited);
     assert_may_lose(&address);
@@ -133,6 +136,14 @@ impl Parted {
         until("it waits for the standby", || (self.waiting() == 1).then_some(()));
     }
 
+    /// Ends what waits, whose commit is seen by everybody then, and is nowhere else.
+    fn end_waiting(&self) {
+        let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+        self.primary.sql("postgres", sql);
+        let is_seen = "SELECT count(*) FROM onceseal.streams WHERE kind = 3";
+        until("it is seen", || (psql(&self.address, is_seen) == "2").then_some(()));
+    }
+
     /// The standby takes the place of the primary.
     fn fail_over(&self) {
         self.primary.kill();
@@ -147,16 +158,12 @@ impl Parted {
     }
 }
 
-/// Its commit is seen by everybody then, and is nowhere else.
-const END_WAITING: &str =
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
-
 #[test]
 fn p05_a_commit_that_its_standby_never_had_is_not_taken_for_one() {
     let all = Parted::new();
     let mut ticket = all.store.submit(reserve("k", 1)).expect("submitted");
     all.until_one_waits();
-    all.primary.sql("postgres", END_WAITING);
+    all.end_waiting();
     // Whoever looks finds it, and waits for the standby before it says so.
     all.until_one_waits();
     assert!(answer_of(&mut ticket).is_none(), "nobody is to run it yet");

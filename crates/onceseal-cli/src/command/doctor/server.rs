@@ -96,9 +96,9 @@ fn schema(schema: &SchemaState) -> Check {
         SchemaState::Closed { lacks } => {
             check(Verdict::Fail, "the role may not look into it".to_owned()).next(granted(lacks))
         }
-        SchemaState::Foreign(what) => {
-            check(Verdict::Fail, what.clone()).next("name another schema in the address")
-        }
+        SchemaState::Foreign(what) => check(Verdict::Fail, what.clone()).next(
+            "use the program that made it, or a newer one; where it is the wrong one, correct the address",
+        ),
     }
 }
 
@@ -124,27 +124,27 @@ fn listening(listening: &Result<(), String>) -> Check {
 fn failover(state: &ServerState, accepted: bool) -> Check {
     let hosts = format!("{} in the address", counted(state.hosts, "host"));
     let follow = counted(state.server.standbys.len(), "standby");
-    let unwaited: Vec<_> = state.server.unwaited().map(escape_for_display).collect();
+    let unwaited: Vec<_> = state.server.unwaited().into_iter().map(escape_for_display).collect();
     let names = escape_for_display(&state.server.synchronous);
     let check = |verdict, what: String| Check::new("failover", verdict, format!("{what}; {hosts}"));
     let may_lack = format!(
-        "commits do not wait for {}, which may take over without what was acknowledged",
+        "commits do not wait for each of {}, which may take over without what was acknowledged",
         unwaited.join(", ")
     );
-    match (state.server.failover(), state.server.standbys.len(), accepted) {
-        (Failover::None, ..) => check(Verdict::Ok, "no standby follows".to_owned()),
-        (Failover::Synchronous, 0, _) => {
-            check(Verdict::Warn, format!("commits wait for {names}, and no standby follows"))
-                .next("start the standby, or take it out of synchronous_standby_names")
-        }
-        (Failover::Synchronous, ..) => {
+    if state.server.waits_in_vain() {
+        return check(Verdict::Fail, format!("commits wait for {names}, and not enough of them follow"))
+            .next("start the standby, or take it out of synchronous_standby_names");
+    }
+    match (state.server.failover(), accepted) {
+        (Failover::None, _) => check(Verdict::Ok, "no standby follows".to_owned()),
+        (Failover::Synchronous, _) => {
             check(Verdict::Ok, format!("commits wait for {names}; {follow} connected"))
         }
-        (Failover::Asynchronous, _, true) => {
+        (Failover::Asynchronous, true) => {
             check(Verdict::Warn, format!("{may_lack}, which the settings accept"))
                 .next("set synchronous_standby_names on the server")
         }
-        (Failover::Asynchronous, _, false) => {
+        (Failover::Asynchronous, false) => {
             check(Verdict::Fail, format!("{may_lack}; who opens the store to act is refused")).next(
                 "set synchronous_standby_names on the server, or accept it by `asynchronous_standby: true`",
             )

@@ -150,7 +150,12 @@ fn picture(context: &Context) -> Result<(), CliError> {
             control = away.passes(context.read())?.flatten();
         }
         let heard = heard(control.as_ref());
-        if let Some(drawn) = away.passes(drawn(control.as_ref(), &filter))? {
+        let drawn = match &control {
+            Some(control) => away.passes(drawn(control, &filter))?,
+            // Nothing was recorded yet.
+            None => (!away.is_away()).then(|| "0 living runs; Ctrl-C ends\n".to_owned()),
+        };
+        if let Some(drawn) = drawn {
             context.out.clear()?;
             context.out.text(&drawn)?;
         }
@@ -158,18 +163,16 @@ fn picture(context: &Context) -> Result<(), CliError> {
     }
 }
 
-fn drawn(control: Option<&Control>, filter: &RunFilter) -> Result<String, CliError> {
+fn drawn(control: &Control, filter: &RunFilter) -> Result<String, CliError> {
     let mut table =
         Table::new(&["RUN", "KIND", "CHANGE", "STATE", "CODE", "AGE", "CHANGED", "HELD", "TASKS", "BLOCKED"]);
     let mut count = 0;
-    if let Some(control) = control {
-        let now = control.store().now();
-        for (id, row) in control.list_runs(filter, MOST)?.items {
-            let mut cells = cells(id, &row, holder(control, id)?, now);
-            cells.extend(parts::cells(control, id)?);
-            table.row(cells);
-            count += 1;
-        }
+    let now = control.store().now();
+    for (id, row) in control.list_runs(filter, MOST)?.items {
+        let mut cells = cells(id, &row, holder(control, id)?, now);
+        cells.extend(parts::cells(control, id)?);
+        table.row(cells);
+        count += 1;
     }
     Ok(format!("{}{}; Ctrl-C ends\n", table.render(), counted(count, "living run")))
 }

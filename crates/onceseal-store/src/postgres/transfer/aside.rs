@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use onceseal_core::code::Code;
 use rusqlite::Connection;
 
 use super::tenants_of;
@@ -20,6 +21,19 @@ pub struct Halted {
 }
 
 impl Halted {
+    /// Looks whether the file can be put aside, before much is done for it.
+    ///
+    /// # Errors
+    /// Something stands where it would be.
+    pub(super) fn check(file: &Path) -> Result<(), StoreError> {
+        match aside(file).exists() {
+            true => {
+                Err(StoreError::with(Code::StoreFailed, "a file that was put aside before is in the way"))
+            }
+            false => Ok(()),
+        }
+    }
+
     /// Puts the file aside, so that nobody acts on it any more: whoever waited for it
     /// finds none, and is refused. Returns where it is now.
     ///
@@ -27,9 +41,7 @@ impl Halted {
     /// It cannot be renamed, or something stands there.
     pub fn put_aside(self) -> Result<PathBuf, StoreError> {
         let aside = aside(&self.file);
-        if aside.exists() {
-            return Err(StoreError::from(std::io::Error::from(ErrorKind::AlreadyExists)));
-        }
+        Halted::check(&self.file)?;
         std::fs::rename(&self.file, &aside)?;
         if let Some(directory) = aside.parent() {
             private::sync_directory(directory)?;
@@ -69,7 +81,9 @@ fn side_files_aside(file: &Path) -> Result<(), StoreError> {
 /// It cannot be used.
 pub fn put_aside_before(file: &Path) -> Result<Option<Vec<[u8; 16]>>, StoreError> {
     let aside = aside(file);
-    if file.exists() || !aside.exists() {
+    // An empty one is left where there never was a store but the server's.
+    let is_store = std::fs::metadata(&aside).is_ok_and(|found| found.len() > 0);
+    if file.exists() || !is_store {
         return Ok(None);
     }
     // Whoever put it aside may have got no further.

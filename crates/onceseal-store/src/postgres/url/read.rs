@@ -215,6 +215,7 @@ mod tests {
         assert_eq!(tls("postgres://u@localhost,[::1]/a"), Ok(None));
         assert_eq!(tls("postgres://u@db/a"), Ok(Some(Roots::System)));
         assert_eq!(tls("postgres://u@localhost,db/a"), Ok(Some(Roots::System)));
+        assert_eq!(tls("postgres://u@localhost/a?hostaddr=192.0.2.1"), Ok(Some(Roots::System)));
         assert_eq!(tls("postgres://u@db/a?sslmode=disable"), Ok(None));
         let file = Ok(Some(Roots::File(PathBuf::from("/etc/ca.pem"))));
         assert_eq!(tls("postgres://u@db/a?sslmode=verify-full&sslrootcert=%2Fetc%2Fca.pem"), file);
