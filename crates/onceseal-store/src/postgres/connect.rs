@@ -110,6 +110,7 @@ impl Connector {
         let link = self.bare()?;
         let server = self.server(&link)?;
         server.or_refuse()?;
+        link.looked_at(server.since_us);
         let last = *self.last();
         if let Some(Committed { stream, sequence, hash }) = last {
             let found =

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use tokio_postgres::types::{ToSql, Type};
@@ -32,6 +32,8 @@ pub(super) struct Link {
     pub(super) sql: Arc<Statements>,
     /// Whether an answer was given up.
     is_silent: AtomicBool,
+    /// Since when the server runs that was looked at; 0: none was.
+    since_us: AtomicI64,
 }
 
 impl Link {
@@ -40,7 +42,22 @@ impl Link {
     pub(super) async fn dial(dialling: &Dialling, sql: Arc<Statements>) -> Result<Link, Failure> {
         let (client, wire) = dialling.dial().await?;
         drop(tokio::spawn(wire.drive()));
-        Ok(Link { client, sql, is_silent: AtomicBool::new(false) })
+        Ok(Link { client, sql, is_silent: AtomicBool::new(false), since_us: AtomicI64::new(0) })
+    }
+
+    /// Remembers which server was looked at.
+    pub(super) fn looked_at(&self, since_us: i64) {
+        self.since_us.store(since_us, Ordering::Relaxed);
+    }
+
+    /// Whether it leads to the server that was looked at: a pooler may have put another
+    /// one in its place.
+    pub(super) fn leads_to(&self, since_us: i64) -> Result<(), Failure> {
+        match self.since_us.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            known if known == since_us => Ok(()),
+            _ => Err(Failure::Lost(unreachable("another server has taken its place"))),
+        }
     }
 
     /// Whether it is good for nothing more.

@@ -67,7 +67,9 @@ impl Left {
 pub(super) async fn facts(link: &Link, tenant: i32) -> Result<Row, Failure> {
     let parameters: [Parameter<'_>; 2] = [(&tenant, Type::INT4), (&AT_ONCE, Type::INT8)];
     let rows = link.rows(&link.sql.facts, &parameters).await?;
-    rows.into_iter().next().ok_or_else(|| Misshapen("facts").into())
+    let row = rows.into_iter().next().ok_or(Misshapen("facts"))?;
+    link.leads_to(integer(&row, 6, "since")?)?;
+    Ok(row)
 }
 
 /// Events as a commit leaves them for the sequencer.

@@ -41,6 +41,8 @@ pub struct Server {
     pub synchronous: String,
     /// What the standbys are called that follow it.
     pub standbys: Vec<String>,
+    /// Since when it runs, in microseconds since 1970.
+    pub(super) since_us: i64,
     /// What all are called that follow it, also those that cannot take over.
     followers: Vec<String>,
     /// Its clock, in microseconds since 1970.
@@ -282,6 +284,7 @@ impl Connector {
             standbys: row.try_get(5)?,
             clock_us: row.try_get(6)?,
             followers: row.try_get(7)?,
+            since_us: row.try_get(8)?,
         })
     }
 }

@@ -77,6 +77,13 @@ pub(super) const BYTES: &str = "\
 /// Who follows a server byte by byte, and so may take its place: not who keeps a
 /// copy or its log, and not a subscriber, which has a database. What another role's
 /// session is called, and whether it has a database, every role may see.
+/// Since when the server runs: another one that has taken its place says something else.
+macro_rules! since {
+    () => {
+        "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::int8"
+    };
+}
+
 macro_rules! standbys {
     () => {
         "FROM pg_catalog.pg_stat_replication r JOIN pg_catalog.pg_stat_activity a USING (pid) \
@@ -92,7 +99,8 @@ pub(super) const SERVER: &str = concat!(
             (SELECT coalesce(array_agg(r.application_name ORDER BY r.application_name), '{}') ",
     standbys!(),
     "), (extract(epoch FROM clock_timestamp()) * 1000000)::int8, \
-            (SELECT coalesce(array_agg(application_name), '{}') FROM pg_catalog.pg_stat_replication)"
+            (SELECT coalesce(array_agg(application_name), '{}') FROM pg_catalog.pg_stat_replication), ",
+    since!()
 );
 
 /// Whether the role may make tables in this schema, and it where it is not there.
@@ -239,8 +247,9 @@ statements! {
     /// Waits for locks, then tries others.
     lock = "SELECT @.lock($1, $2, $3, $4)";
     /// Of each transaction: the time, the schema's version, the tenant's id, the newest
-    /// position of its log and what is left for it, as they are once the locks are held.
-    facts = "SELECT * FROM @.facts($1, $2)";
+    /// position of its log and what is left for it, as they are once the locks are held;
+    /// and since when the server runs.
+    facts = concat!("SELECT f.*, ", since!(), " FROM @.facts($1, $2) AS f");
     /// What commits have left for the sequencer.
     unsequenced = "SELECT id, events FROM @.unsequenced WHERE tenant = $1 ORDER BY id LIMIT $2";
     /// How many commits have left something for the sequencer, up to so many.

@@ -41,6 +41,21 @@ fn demote(server: &Postgres) {
 }
 
 #[test]
+fn p05_a_pooler_does_not_hide_that_what_was_acknowledged_is_lost() {
+    let server = Postgres::start();
+    let address = server.new_database();
+    let bouncer = Bouncer::start(&server);
+    let store = open(&bouncer.url(name_of(&address)), "one");
+    attempt(store.run(reserve("k", 1)));
+    // The connection to the pooler outlives the server, and leads to another one.
+    server.restart(Shutdown::Immediate);
+    attempt(store.run(reserve("other", 1)));
+    server.restart(Shutdown::Immediate);
+    psql(&address, "DELETE FROM onceseal.events");
+    refused(store.run(reserve("k", 2)), Code::StoreWentBack);
+}
+
+#[test]
 fn ua_109_behind_a_pooler_what_meets_a_standby_is_asked_again_until_it_takes_writes() {
     let server = Postgres::with(&[("log_statement", "all")]).start();
     let address = server.new_database();
