@@ -115,3 +115,24 @@ async fn once(link: &Link, tenant: i32, [schema, sequencer]: [i64; 2]) -> Result
     appended.and(committed)?;
     Ok(is_all)
 }
+
+#[cfg(test)]
+mod tests {
+    use onceseal_servers::server;
+
+    use super::*;
+    use crate::postgres::connect::Connector;
+    use crate::postgres::schema;
+
+    #[test]
+    fn a_connection_that_leads_to_another_server_than_before_is_lost() {
+        let database = server().new_database();
+        let connector = Connector::new(database.url().parse().expect("an address")).expect("a connector");
+        let link = connector.connect().expect("connected");
+        schema::migrate(&connector, &link, 0).expect("the schema");
+        link.wait(facts(&link, 1)).expect("the same server");
+        // As behind a pooler, where nothing else tells.
+        link.looked_at(1);
+        assert!(matches!(link.wait(facts(&link, 1)), Err(Failure::Lost(_))));
+    }
+}
