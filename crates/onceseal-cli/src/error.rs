@@ -37,6 +37,8 @@ pub(crate) struct CliError {
     /// The exit status.
     pub(crate) exit: u8,
     silent: bool,
+    /// Whether the store's server is not there for now.
+    is_away: bool,
 }
 
 impl CliError {
@@ -51,6 +53,7 @@ impl CliError {
             about: Object::new(),
             exit,
             silent: false,
+            is_away: false,
         }
     }
 
@@ -184,9 +187,9 @@ impl CliError {
         error.because(format!("the store is {address}")).about("store", address)
     }
 
-    /// Whether the store may be there again by itself.
-    pub(crate) fn may_pass(&self) -> bool {
-        [Code::StoreUnreachable, Code::StoreRefused, Code::StoreBusy].iter().any(|code| self.is(*code))
+    /// Whether the store's server is not there for now.
+    pub(crate) const fn is_away(&self) -> bool {
+        self.is_away
     }
 
     /// What it is and what happened, on one line.
@@ -302,6 +305,7 @@ impl From<StoreError> for CliError {
     fn from(error: StoreError) -> CliError {
         let code = error.code();
         let base = CliError::new(code.as_str(), error.to_string(), UNUSABLE).retry(code.retry());
+        let base = CliError { is_away: error.is_away(), ..base };
         match code {
             Code::StoreWentBack => base.next("onceseal doctor"),
             Code::ClockJump => base.next("check the clock, then start the program again"),

@@ -42,6 +42,13 @@ impl StoreError {
         self.detail.as_deref().unwrap_or(self.sentence)
     }
 
+    /// Whether the store's server is not there for now, lets nobody in, or has too much to
+    /// do: whoever stays goes on once it is back.
+    #[must_use]
+    pub const fn is_away(&self) -> bool {
+        matches!(self.code, Code::StoreUnreachable | Code::StoreRefused | Code::StoreBusy)
+    }
+
     /// Whether the same may be asked again, and answered, once whatever is in the way
     /// has passed.
     #[must_use]

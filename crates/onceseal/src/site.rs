@@ -56,19 +56,17 @@ impl Site {
         let setting = opening.settings.mark.as_deref().map(Path::as_os_str);
         let (surroundings, concessions) = (&opening.surroundings, opening.concessions());
         let tenant = &opening.settings.tenant;
-        Ok(match self {
+        let place = match self {
+            Site::File(place) => place,
+            #[cfg(feature = "postgres")]
+            Site::Server { place: Some(place), .. } => place,
             #[cfg(feature = "postgres")]
             Site::Server { url, place: None } => {
-                KnownTenant::of_server(surroundings, &concessions, setting, &url.identity(), tenant)?
+                let server = url.identity();
+                return Ok(KnownTenant::of_server(surroundings, &concessions, setting, &server, tenant)?);
             }
-            #[cfg(feature = "postgres")]
-            Site::Server { place: Some(place), .. } => {
-                KnownTenant::find(surroundings, &concessions, setting, place.directory(), tenant)?
-            }
-            Site::File(place) => {
-                KnownTenant::find(surroundings, &concessions, setting, place.directory(), tenant)?
-            }
-        })
+        };
+        Ok(KnownTenant::find(surroundings, &concessions, setting, place.directory(), tenant)?)
     }
 
     /// Makes what has to be there before it is opened to act.

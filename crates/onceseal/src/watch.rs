@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use onceseal_core::action::{ActionRow, ActionState};
 use onceseal_core::approval::Status;
-use onceseal_core::code::Code;
 use onceseal_core::id::{ActionId, ApprovalId};
 use onceseal_core::journal::Row;
 use onceseal_core::stream::StreamId;
@@ -225,7 +224,7 @@ impl Watch {
 
 /// Whether the store's server does not answer for now, or has too much to do.
 fn is_away(error: &Error) -> bool {
-    matches!(error, Error::Store(error) if matches!(error.code(), Code::StoreUnreachable | Code::StoreRefused | Code::StoreBusy))
+    matches!(error, Error::Store(error) if error.is_away())
 }
 
 #[cfg(test)]

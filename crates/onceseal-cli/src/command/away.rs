@@ -24,7 +24,7 @@ impl Away {
     /// What was found, or nothing while the store is gone.
     pub(crate) fn passes<T>(&mut self, looked: Result<T, CliError>) -> Result<Option<T>, CliError> {
         match looked {
-            Err(error) if error.may_pass() => {
+            Err(error) if error.is_away() => {
                 if !self.is_away {
                     missed(self.out, Some((error.code(), error.message())));
                 }

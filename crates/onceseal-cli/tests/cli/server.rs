@@ -183,11 +183,7 @@ fn who_follows_the_journal_outlives_its_server() {
     let server = Postgres::start();
     let address = server.new_database();
     let project = Project::new();
-    let command = |args: &[&str]| {
-        let mut command = project.command(args);
-        command.env("ONCESEAL_STORE", &address);
-        command
-    };
+    let command = |args: &[&str]| at(&project, &address, args);
     let act =
         |payment: &str| ran(command(&refund(payment, 1, &[], "true").each()).output().expect("a run")).code;
     assert_eq!(act("p1"), 0);
@@ -356,6 +352,13 @@ fn a_server_is_measured_as_a_file_is() {
     assert_eq!((told.code, &told.document()["callers"]), (0, &json!(3)), "{told:?}");
 }
 
+/// The program, to be run in the project with its store at this address.
+fn at(project: &Project, address: &str, args: &[&str]) -> Program {
+    let mut command = project.command(args);
+    command.env("ONCESEAL_STORE", address);
+    command
+}
+
 /// What `doctor` says of a server, by the names of its checks.
 pub(crate) fn doctor(project: &Project, settings: &str, address: &str) -> (Ran, BTreeMap<String, Value>) {
     let file = format!("{}\nsettings: {{ {settings} }}\n", onceseal::config::STARTER);
@@ -427,11 +430,7 @@ fn ua_091_ua_110_a_worker_outlives_its_server_and_says_once_that_it_is_gone_and_
     let config = "schema: onceseal.policy/v1\nactions:\n  letter: { effect: 'letter:{to}', decision: allow }\n\
                   tools:\n  letter: { command: { run: ['true'] }, recovery: never }\n";
     std::fs::write(project.path("onceseal.yaml"), config).expect("written");
-    let command = |args: &[&str]| {
-        let mut command = project.command(args);
-        command.env("ONCESEAL_STORE", &address);
-        command
-    };
+    let command = |args: &[&str]| at(&project, &address, args);
     let said = project.path("said");
     let file = std::fs::File::create(&said).expect("a file");
     let mut worker = command(&["worker"]).stdout(Stdio::null()).stderr(file).spawn().expect("a worker");
@@ -469,11 +468,7 @@ fn whoever_waits_for_a_person_is_answered_though_the_server_was_gone_meanwhile()
     let server = Postgres::with(&[("log_connections", "on")]).start();
     let address = server.new_database();
     let project = Project::new();
-    let command = |args: &[&str]| {
-        let mut command = project.command(args);
-        command.env("ONCESEAL_STORE", &address);
-        command
-    };
+    let command = |args: &[&str]| at(&project, &address, args);
     let waiting = refund("p1", 500_000, &["--wait", "10m", "--json"], "echo x >> calls");
     let mut waiting = command(&waiting.each());
     let waiting = waiting.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it waits");
